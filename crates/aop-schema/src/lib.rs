@@ -1,0 +1,1 @@
+//! JSON Schema checks for schemas that agents supply. Pure crates take these as functions.

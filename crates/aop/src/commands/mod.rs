@@ -1,0 +1,3 @@
+//! One file per command: its arguments and its `run`.
+
+pub(crate) mod explain;
