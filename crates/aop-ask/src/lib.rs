@@ -1,1 +1,13 @@
 //! The question IR (`NOVEL_ASK`): specs, answers, validation, and the dialogues that put a spec to a human.
+//!
+//! An author writes a [`QuestionSpec`] once; whichever tool puts it to a human, the result is the same
+//! [`AnswerSpec`]. Everything here is pure: documents and replies come in as values, time as an argument.
+
+pub mod answer;
+pub mod json;
+pub mod spec;
+pub mod violation;
+
+pub use answer::{AnswerSpec, AnswerValue, Answers};
+pub use spec::{Choice, Kind, Question, QuestionSpec};
+pub use violation::Violation;

@@ -1,0 +1,78 @@
+//! Reads single members of a document and complains about each mistake in one way, for all validators of
+//! the crate.
+
+use crate::violation::{Report, join, show};
+use serde_json::{Map, Value};
+
+pub(crate) fn object<'a>(
+    report: &mut Report,
+    path: &str,
+    value: &'a Value,
+    what: &str,
+) -> Option<&'a Map<String, Value>> {
+    if value.as_object().is_none() {
+        let message = format!("{what} must be an object, but this is {}", show(value));
+        report.add("wrong_type", path, message, "write a JSON object: { … }");
+    }
+    value.as_object()
+}
+
+pub(crate) fn list<'a>(report: &mut Report, path: &str, value: &'a Value) -> Option<&'a Vec<Value>> {
+    if value.as_array().is_none() {
+        report.add("wrong_type", path, format!("a list is due, but this is {}", show(value)), "write [ … ]");
+    }
+    value.as_array()
+}
+
+pub(crate) fn member<'a>(
+    report: &mut Report,
+    path: &str,
+    map: &'a Map<String, Value>,
+    key: &str,
+) -> Option<&'a Value> {
+    if !map.contains_key(key) {
+        let message = format!("{key} is missing");
+        report.add("missing_key", &join(path, key), message, format!("add \"{key}\""));
+    }
+    map.get(key)
+}
+
+pub(crate) fn string(report: &mut Report, path: &str, value: &Value) -> Option<String> {
+    if value.as_str().is_none() {
+        report.add("wrong_type", path, format!("a text is due, but this is {}", show(value)), "write \"…\"");
+    }
+    value.as_str().map(str::to_owned)
+}
+
+/// A mandatory text that is not blank.
+pub(crate) fn text(report: &mut Report, path: &str, map: &Map<String, Value>, key: &str) -> Option<String> {
+    let value = member(report, path, map, key)?;
+    let path = join(path, key);
+    let text = string(report, &path, value)?;
+    if text.trim().is_empty() {
+        report.add("blank", &path, format!("{key} is blank"), format!("write a {key} that people can read"));
+        return None;
+    }
+    Some(text)
+}
+
+pub(crate) fn flag(report: &mut Report, path: &str, key: &str, value: &Value) -> Option<bool> {
+    if value.as_bool().is_none() {
+        report.add(
+            "wrong_type",
+            &join(path, key),
+            format!("{key} is {}, but must be true or false", show(value)),
+            "write true or false, without quotes",
+        );
+    }
+    value.as_bool()
+}
+
+pub(crate) fn optional_flag(
+    report: &mut Report,
+    path: &str,
+    map: &Map<String, Value>,
+    key: &str,
+) -> Option<bool> {
+    map.get(key).map_or(Some(false), |value| flag(report, path, key, value))
+}
