@@ -8,8 +8,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// The last millisecond of the year 9999: later times have no RFC 3339 form.
-const LATEST: i64 = 253_402_300_799_999;
+/// The last millisecond the calendar library can write in every zone; RFC 3339 itself ends a day later.
+const LATEST: i64 = 253_402_207_200_999;
 
 impl Timestamp {
     /// From milliseconds since 1970, held within the years 1970 to 9999.
@@ -74,6 +74,6 @@ mod tests {
     #[test]
     fn a_timeout_beyond_the_calendar_stops_at_its_end() {
         let late = Timestamp::from_millis(0).plus_millis(u64::MAX);
-        assert_eq!(late.to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(late.to_string(), "9999-12-30T22:00:00.999Z");
     }
 }
