@@ -81,7 +81,8 @@ pub(super) fn state(files: &FeatureFiles) -> String {
     text
 }
 
-/// JSON is YAML too, so every value is written as JSON: no text can be taken for something else.
+/// JSON is YAML too, so a value is written as JSON: no text can be taken for something else. Plain words,
+/// which nothing can be mistaken for, go without their quotes.
 mod erased {
     use serde::Serialize;
 
@@ -91,8 +92,19 @@ mod erased {
 
     impl<T: Serialize> Json for T {
         fn json(&self) -> String {
-            serde_json::to_string(self).unwrap_or_else(|_| "null".into())
+            let json = serde_json::to_string(self).unwrap_or_else(|_| "null".into());
+            match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+                Some(word) if plain(word) => word.to_owned(),
+                _ => json,
+            }
         }
+    }
+
+    fn plain(word: &str) -> bool {
+        const RESERVED: &[&str] = &["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+        word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !RESERVED.contains(&word.to_ascii_lowercase().as_str())
     }
 }
 
