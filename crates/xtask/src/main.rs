@@ -41,7 +41,10 @@ fn main() -> Result<()> {
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
-            let mut args = vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--"];
+            run::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
+            let binary = run::target().join("release/aop").display().to_string();
+            let mut args =
+                vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--", "--aop", &binary];
             args.extend(rest.iter().map(String::as_str));
             run::cargo(&args)
         }

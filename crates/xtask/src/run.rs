@@ -10,9 +10,14 @@ pub(crate) fn root() -> PathBuf {
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
 /// Runs cargo and fails when it does.
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
-    println!("+ cargo {}", args.join(" "));
+    eprintln!("+ cargo {}", args.join(" "));
     let status = Command::new(env!("CARGO"))
         .args(args)
         .current_dir(root())
