@@ -6,6 +6,7 @@
 //! function.
 
 pub mod ask;
+pub mod command;
 pub mod engine;
 pub mod evidence;
 pub mod flat;
@@ -13,6 +14,7 @@ pub mod interaction;
 pub mod judge;
 pub mod native;
 pub mod outcome;
+pub mod patch;
 pub mod repair;
 pub mod stream;
 mod tail;

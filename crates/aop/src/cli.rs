@@ -26,7 +26,9 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Engine(commands::engine::EngineArgs),
     Explain(commands::explain::ExplainArgs),
+    Turn(commands::turn::TurnArgs),
 }
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
@@ -37,7 +39,9 @@ pub(crate) fn main() -> ExitCode {
     };
     let screen = Screen::detect(cli.global.json);
     let result = match cli.command {
+        Command::Engine(args) => commands::engine::run(&args),
         Command::Explain(args) => commands::explain::run(&args),
+        Command::Turn(args) => commands::turn::run(&args),
     };
     report(&screen, result)
 }
