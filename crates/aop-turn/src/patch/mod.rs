@@ -51,7 +51,7 @@ const FINISHING: &str = "\
 ## Finishing
 
 When the work is done, end your last message with one JSON object: the fields of the result, and
-`\"__SKILL_DONE__\": true` among them. Leave the marker out of everything else you write.
+`\"__SKILL_DONE__\": true` among them. Write `true` there only when the work really is done.
 ";
 
 fn auto_text(role: Role) -> String {

@@ -28,9 +28,9 @@ impl Iflow {
             self.release(sink);
             return sink(Event { range, kind: EventKind::Oversized { may_be_message: true } });
         }
-        let opening = memchr::memmem::rfind(bytes, OPEN);
-        let is_closed = memchr::memmem::find(&self.held, CLOSE).is_some();
-        if !self.held.is_empty() && (opening.is_some() || (is_closed && !trim(bytes).is_empty())) {
+        // Most lines have no angle bracket at all, and looking for one byte is cheap.
+        let opening = memchr::memchr(b'<', bytes).and_then(|_| memchr::memmem::rfind(bytes, OPEN));
+        if !self.held.is_empty() && (opening.is_some() || (self.is_closed() && !trim(bytes).is_empty())) {
             self.release(sink);
         }
         match opening {
@@ -38,12 +38,12 @@ impl Iflow {
                 let (before, block) = bytes.split_at(start);
                 let middle = range.start + start as u64;
                 if !before.is_empty() {
-                    write(before, range.start..middle, sink);
+                    write(before, "", range.start..middle, sink);
                 }
                 self.held_range = middle..range.end;
                 self.hold(block, range.end, sink);
             }
-            None if self.held.is_empty() => write_line(bytes, range, sink),
+            None if self.held.is_empty() => write(bytes, "\n", range, sink),
             None => self.hold(bytes, range.end, sink),
         }
     }
@@ -78,6 +78,10 @@ impl Iflow {
         });
     }
 
+    fn is_closed(&self) -> bool {
+        memchr::memmem::find(&self.held, CLOSE).is_some()
+    }
+
     fn hold(&mut self, bytes: &[u8], end: u64, sink: &mut Sink<'_>) {
         self.held.extend_from_slice(bytes);
         self.held.push(b'\n');
@@ -89,20 +93,19 @@ impl Iflow {
 
     fn release(&mut self, sink: &mut Sink<'_>) {
         if !self.held.is_empty() {
-            write(&self.held, self.held_range.clone(), sink);
+            write(&self.held, "", self.held_range.clone(), sink);
             self.held.clear();
         }
     }
 }
 
-fn write_line(bytes: &[u8], range: Range<u64>, sink: &mut Sink<'_>) {
-    let mut line = bytes.to_vec();
-    line.push(b'\n');
-    write(&line, range, sink);
-}
-
-fn write(bytes: &[u8], range: Range<u64>, sink: &mut Sink<'_>) {
-    let text = String::from_utf8_lossy(bytes).replace('\0', "");
+fn write(bytes: &[u8], end: &str, range: Range<u64>, sink: &mut Sink<'_>) {
+    let mut text = String::with_capacity(bytes.len() + end.len());
+    text.push_str(&String::from_utf8_lossy(bytes));
+    text.push_str(end);
+    if text.contains('\0') {
+        text = text.replace('\0', "");
+    }
     let kind = EventKind::Text(Text { author: Author::Main, message: None, piece: Piece::Delta, text });
     sink(Event { range, kind });
 }

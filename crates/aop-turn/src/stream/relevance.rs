@@ -5,29 +5,34 @@
 //! none of the events we read. The opposite does not hold, and need not: a line that is read in vain costs
 //! time, never a wrong event.
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::packed::Searcher;
 use memchr::memmem;
 
 /// One engine's words.
 #[derive(Debug)]
 pub(crate) struct Relevance {
-    /// `None` when the words could not be compiled; then every line is read.
-    words: Option<AhoCorasick>,
+    /// A vectorised search for all words at once, where the machine has one.
+    at_once: Option<Searcher>,
+    one_by_one: Vec<memmem::Finder<'static>>,
     marker: memmem::Finder<'static>,
 }
 
 impl Relevance {
-    pub(crate) fn new(words: &[&str]) -> Self {
+    pub(crate) fn new(words: &'static [&'static str]) -> Self {
         Relevance {
-            words: AhoCorasick::new(words).ok(),
-            marker: memmem::Finder::new(crate::MARKER.as_bytes()),
+            at_once: Searcher::new(words),
+            one_by_one: words.iter().map(memmem::Finder::new).collect(),
+            marker: memmem::Finder::new(crate::MARKER),
         }
     }
 
     /// Whether the line has to be read.
     pub(crate) fn is_relevant(&self, line: &[u8], open_calls: &[String]) -> bool {
-        self.words.as_ref().is_none_or(|words| words.is_match(line))
-            || open_calls.iter().any(|call| memmem::find(line, call.as_bytes()).is_some())
+        let has_word = match &self.at_once {
+            Some(words) => words.find(line).is_some(),
+            None => self.one_by_one.iter().any(|word| word.find(line).is_some()),
+        };
+        has_word || open_calls.iter().any(|call| memmem::find(line, call.as_bytes()).is_some())
     }
 
     /// Whether the line contains the marker's name anywhere.
