@@ -2,5 +2,11 @@
 #![cfg(test)]
 
 mod answer_rules;
+mod arbitrary;
+mod dialogue_rules;
+mod human;
+mod law;
+mod native;
+mod routing_rules;
 mod spec_rules;
 mod support;
