@@ -1,0 +1,242 @@
+//! What happened, as data, and the one function that turns it into state. Live commands and replay of the
+//! log both go through [`Snapshot::evolve`], so the log can always rebuild what the tables say.
+
+use crate::feature::{Feature, Waiting};
+use crate::ids::{FeatureId, OperationId, QuestionId};
+use crate::question::{Question, QuestionState, Resolution, ResumeStatus};
+use crate::role::Role;
+use crate::status::Status;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Something that happened to a feature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all_fields = "snake_case")]
+#[expect(missing_docs, reason = "the fields are those of the records they change")]
+pub enum Event {
+    /// The feature came into being, in `planning`.
+    #[serde(rename = "feature.created")]
+    FeatureCreated { title: String, spec: Option<String>, adhoc: bool },
+    /// The status moved.
+    #[serde(rename = "feature.status_changed")]
+    StatusChanged { from: Status, to: Status, reason: Option<String> },
+    /// Somebody wrote into the decision log.
+    #[serde(rename = "feature.noted")]
+    Noted { note: String },
+    /// A question was asked.
+    #[serde(rename = "question.opened")]
+    QuestionOpened { question: Box<Question> },
+    /// It was answered, by a person or by a declared default. Secrets are redacted here.
+    #[serde(rename = "question.answered")]
+    QuestionAnswered { question_id: QuestionId, answer: Value, answered_by: String, resolution: Resolution },
+    /// Nobody answered in time.
+    #[serde(rename = "question.expired")]
+    QuestionExpired { question_id: QuestionId, resolution: Resolution },
+    /// It was taken back.
+    #[serde(rename = "question.withdrawn")]
+    QuestionWithdrawn { question_id: QuestionId, resolution: Resolution },
+}
+
+impl Event {
+    /// The type on the wire.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::FeatureCreated { .. } => "feature.created",
+            Event::StatusChanged { .. } => "feature.status_changed",
+            Event::Noted { .. } => "feature.noted",
+            Event::QuestionOpened { .. } => "question.opened",
+            Event::QuestionAnswered { .. } => "question.answered",
+            Event::QuestionExpired { .. } => "question.expired",
+            Event::QuestionWithdrawn { .. } => "question.withdrawn",
+        }
+    }
+
+    /// The question it is about, if it is about one.
+    pub fn question_id(&self) -> Option<&QuestionId> {
+        match self {
+            Event::QuestionOpened { question } => Some(&question.id),
+            Event::QuestionAnswered { question_id, .. }
+            | Event::QuestionExpired { question_id, .. }
+            | Event::QuestionWithdrawn { question_id, .. } => Some(question_id),
+            Event::FeatureCreated { .. } | Event::StatusChanged { .. } | Event::Noted { .. } => None,
+        }
+    }
+}
+
+/// Who made an event happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Actor {
+    /// A worker.
+    Planner,
+    /// A worker.
+    Builder,
+    /// A worker.
+    Qa,
+    /// aop's own code.
+    Orchestrator,
+    /// A person.
+    Human,
+    /// The clock, under a written policy.
+    Policy,
+}
+
+impl Actor {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Actor::Planner => Role::Planner.as_str(),
+            Actor::Builder => Role::Builder.as_str(),
+            Actor::Qa => Role::Qa.as_str(),
+            Actor::Orchestrator => Role::Orchestrator.as_str(),
+            Actor::Human => Role::Human.as_str(),
+            Actor::Policy => "policy",
+        }
+    }
+}
+
+impl From<Role> for Actor {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Planner => Actor::Planner,
+            Role::Builder => Actor::Builder,
+            Role::Qa => Actor::Qa,
+            Role::Orchestrator => Actor::Orchestrator,
+            Role::Human => Actor::Human,
+        }
+    }
+}
+
+/// An event with its time and its author, ready to be committed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// The feature it happened to.
+    pub feature_id: FeatureId,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: Actor,
+    /// Under which operation; none when the clock did it.
+    pub operation_id: Option<OperationId>,
+    /// What.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// A committed event: it has its place in the project's log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Recorded {
+    /// 1, 2, 3 … per project, without gaps.
+    pub seq: u64,
+    /// The event.
+    #[serde(flatten)]
+    pub stamped: Stamped,
+}
+
+/// What a command is decided on: the feature, its open questions and the one the command names. Closed
+/// questions stay in the store, so the cost does not grow with history.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Snapshot {
+    /// The feature; `None` before it is created.
+    pub feature: Option<Feature>,
+    /// Its open questions, and the named one.
+    pub questions: Vec<Question>,
+}
+
+impl Snapshot {
+    /// The question with this id, if the snapshot holds it.
+    pub fn question(&self, id: &QuestionId) -> Option<&Question> {
+        self.questions.iter().find(|question| question.id == *id)
+    }
+
+    /// The open questions, oldest first.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| question.is_open())
+    }
+
+    /// Applies one event. The only function that changes a feature or a question.
+    pub fn evolve(&mut self, stamped: &Stamped) {
+        let at = stamped.at;
+        match &stamped.event {
+            Event::FeatureCreated { title, spec: _, adhoc } => {
+                self.feature = Some(Feature {
+                    id: stamped.feature_id.clone(),
+                    title: title.clone(),
+                    adhoc: *adhoc,
+                    status: Status::Planning,
+                    status_reason: None,
+                    blocked_from: None,
+                    waiting: None,
+                    open_question_count: 0,
+                    role: None,
+                    engine: None,
+                    version: 0,
+                    created_at: at,
+                    updated_at: at,
+                });
+            }
+            Event::StatusChanged { from, to, reason } => self.move_to(*from, *to, reason.as_deref(), at),
+            Event::Noted { .. } => {}
+            Event::QuestionOpened { question } => {
+                self.questions.push((**question).clone());
+                if let Some(feature) = &mut self.feature {
+                    feature.open_question_count += 1;
+                }
+            }
+            Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {
+                let state = QuestionState::Answered {
+                    answer: answer.clone(),
+                    at,
+                    by: answered_by.clone(),
+                    resolution: resolution.clone(),
+                };
+                self.close(question_id, state);
+            }
+            Event::QuestionExpired { question_id, resolution } => {
+                self.close(question_id, QuestionState::Expired { resolution: resolution.clone() });
+            }
+            Event::QuestionWithdrawn { question_id, resolution } => {
+                self.close(question_id, QuestionState::Withdrawn { resolution: resolution.clone() });
+            }
+        }
+        if let Some(feature) = &mut self.feature {
+            feature.version += 1;
+            feature.updated_at = feature.updated_at.max(at);
+        }
+    }
+
+    fn close(&mut self, id: &QuestionId, state: QuestionState) {
+        let open = self.questions.iter_mut().find(|question| question.id == *id && question.is_open());
+        if let Some(question) = open {
+            question.state = state;
+            if let Some(feature) = &mut self.feature {
+                feature.open_question_count = feature.open_question_count.saturating_sub(1);
+            }
+        }
+    }
+
+    fn move_to(&mut self, from: Status, to: Status, reason: Option<&str>, at: Timestamp) {
+        let blocking = self.questions.iter().find(|question| question.is_open() && question.asked.blocking);
+        let waiting = (to == Status::AwaitingInput).then_some(blocking).flatten().map(|question| Waiting {
+            question_id: question.id.clone(),
+            since: at,
+            role: question.asked.role,
+            // A blocking question always has one; the status before it is what it would be.
+            resume_status: question.resume_status.clone().unwrap_or(ResumeStatus::Known(from)),
+        });
+        let Some(feature) = &mut self.feature else { return };
+        feature.blocked_from = match (from, to) {
+            // While a blocked feature waits for an answer it still knows the phase it came from.
+            (Status::Blocked, Status::AwaitingInput) => feature.blocked_from,
+            (Status::AwaitingInput, Status::Blocked) => feature
+                .blocked_from
+                .or_else(|| feature.waiting.as_ref().and_then(|waiting| waiting.resume_status.target())),
+            (from, Status::Blocked) => Some(from),
+            _ => None,
+        };
+        feature.status = to;
+        feature.status_reason = reason.map(str::to_owned);
+        feature.waiting = waiting;
+    }
+}

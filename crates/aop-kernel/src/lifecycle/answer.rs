@@ -1,0 +1,116 @@
+//! Answering: the first valid answer closes the question and sends the feature back; every later one is told
+//! who was first.
+
+use super::{Draft, Outcome, Secret};
+use crate::code::ErrorCode;
+use crate::envelope::Refusal;
+use crate::event::Event;
+use crate::ids::{FeatureId, QuestionId};
+use crate::policy::Rules;
+use crate::question::{Question, QuestionState, ResolutionMode};
+use crate::status::Status;
+use serde_json::{Value, json};
+
+/// `feature.question_answer`
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the fields are the arguments of the contract's table")]
+pub struct Answer {
+    pub feature_id: FeatureId,
+    pub question_id: QuestionId,
+    pub answer: Value,
+    pub answered_by: String,
+}
+
+impl Answer {
+    pub(super) fn apply(&self, mut draft: Draft<'_>, rules: &Rules) -> Result<Outcome, Refusal> {
+        draft.feature()?;
+        let question = draft.question(&self.question_id)?.clone();
+        refuse_terminal(&draft)?;
+        still_open(&question)?;
+        let answer =
+            question.asked.accept(&self.answer, rules).map_err(|reasons| invalid(&question, reasons))?;
+        let (shown, secret) = question.asked.redact(answer);
+        let was_waiting = draft.status() == Status::AwaitingInput;
+        let resolution = draft.resolution(ResolutionMode::UserReply, None);
+        draft.emit(Event::QuestionAnswered {
+            question_id: question.id.clone(),
+            answer: shown,
+            answered_by: self.answered_by.clone(),
+            resolution,
+        });
+        draft.resume(&question);
+        let data = json!({
+            "question_id": question.id,
+            "question_status": "answered",
+            "feature_id": self.feature_id,
+            "feature_status": draft.status(),
+            "resume_status": question.resume_status,
+            "resumed": was_waiting && draft.status() != Status::AwaitingInput,
+        });
+        let secret = secret.map(|answer| Secret { question_id: question.id.clone(), answer });
+        Ok(Outcome { secret, ..draft.finish(&data) })
+    }
+}
+
+fn refuse_terminal(draft: &Draft<'_>) -> Result<(), Refusal> {
+    let feature = draft.feature()?;
+    if !feature.status.is_terminal() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        ErrorCode::QuestionAnswerNotAllowedInTerminalState,
+        format!("feature '{}' is {}; its questions take no more answers", feature.id, feature.status),
+    )
+    .fact("feature_id", &feature.id)
+    .fact("status", feature.status))
+}
+
+/// Refuses a closed question, and says how it was closed and by whom.
+pub(super) fn still_open(question: &Question) -> Result<(), Refusal> {
+    let id = &question.id;
+    let closed = |how: &str| {
+        let feature = &question.feature_id;
+        let refusal = Refusal::new(ErrorCode::QuestionClosed, format!("question {id} {how}"))
+            .hint(format!("ask it again with `aop reopen --feature-id {feature} --question-id {id}`"))
+            .fact("question_id", id)
+            .fact("status", question.state.status());
+        Err(refusal)
+    };
+    match &question.state {
+        QuestionState::Open => Ok(()),
+        QuestionState::Answered { answer, at, by, resolution } => Err(Refusal::new(
+            ErrorCode::QuestionAlreadyAnswered,
+            format!("question {id} was answered by {by} at {at}; the first answer stands"),
+        )
+        .fact("question_id", id)
+        .fact("answered_by", by)
+        .fact("answered_at", at)
+        .fact("answer", answer)
+        .fact("mode", resolution.mode)),
+        QuestionState::Expired { .. } => closed(&format!(
+            "expired at {}",
+            question.expires_at.map(|at| at.to_string()).unwrap_or_default()
+        )),
+        QuestionState::Withdrawn { .. } => closed("was withdrawn"),
+    }
+}
+
+fn invalid(question: &Question, reasons: Vec<String>) -> Refusal {
+    let kind = question.asked.expected_answer.as_ref().map(|expected| expected.kind);
+    Refusal::new(
+        ErrorCode::QuestionInvalidAnswer,
+        format!("not a valid answer to {}: {}", question.id, reasons.join("; ")),
+    )
+    .hint(match kind.map(|kind| kind.as_str()) {
+        Some("multi_choice") => {
+            "give a JSON list of choices, for instance '[\"A\", \"B\"]'; the question is still open"
+                .to_owned()
+        }
+        Some("form") => "give a JSON object of question id to value; the question is still open".to_owned(),
+        Some("json") => "give JSON that satisfies the schema; the question is still open".to_owned(),
+        Some(_) | None => "answer again; the question is still open".to_owned(),
+    })
+    .fact("question_id", &question.id)
+    .fact("reasons", reasons)
+    .fact("expected_answer", &question.asked.expected_answer)
+}

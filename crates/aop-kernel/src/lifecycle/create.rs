@@ -1,0 +1,120 @@
+//! Asking: the record, the stop of the feature and the note of it, all or nothing.
+
+use super::{Draft, Outcome};
+use crate::code::ErrorCode;
+use crate::envelope::Refusal;
+use crate::event::Event;
+use crate::ids::{FeatureId, QuestionId};
+use crate::policy::Rules;
+use crate::question::{Asked, ExpiryPolicy, Question, QuestionState, ResumeStatus};
+use crate::status::Status;
+use serde_json::json;
+
+/// `feature.question_create`, arguments checked.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(missing_docs, reason = "the fields are the arguments of the contract's table")]
+pub struct CreateQuestion {
+    pub feature_id: FeatureId,
+    pub asked: Asked,
+    pub timeout_ms: Option<u64>,
+    /// Creates the feature under this title when there is none: `aop ask` without a feature.
+    pub adhoc_title: Option<String>,
+}
+
+impl CreateQuestion {
+    pub(super) fn apply(&self, mut draft: Draft<'_>, rules: &Rules) -> Result<Outcome, Refusal> {
+        if let (None, Some(title)) = (&draft.state.feature, &self.adhoc_title) {
+            draft.emit(Event::FeatureCreated { title: title.clone(), spec: None, adhoc: true });
+        }
+        let resume_status = ResumeStatus::Known(draft.feature()?.status);
+        admit(&draft, self.asked.blocking, rules)?;
+        let opened = open(&mut draft, self.asked.clone(), self.timeout_ms, resume_status, None, rules);
+        let data = json!({
+            "question_id": opened.id,
+            "status": "open",
+            "feature_status": draft.status(),
+            "resume_status": opened.resume_status,
+        });
+        Ok(draft.finish(&data))
+    }
+}
+
+/// Whether the feature takes another question now: not terminal, asking enabled, no conflict, in this order.
+pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<(), Refusal> {
+    let feature = draft.feature()?;
+    let id = &feature.id;
+    if feature.status.is_terminal() {
+        return Err(Refusal::new(
+            ErrorCode::QuestionAnswerNotAllowedInTerminalState,
+            format!("feature '{id}' is {} and takes no more questions", feature.status),
+        )
+        .fact("feature_id", id)
+        .fact("status", feature.status));
+    }
+    if !rules.human_input.enabled {
+        return Err(Refusal::new(
+            ErrorCode::UnsupportedOperation,
+            "nobody can be asked: policy.execution.human_input.enabled is false",
+        )
+        .hint("set it to true in aop.yaml, or decide without asking"));
+    }
+    let conflict = |message: String, other: &QuestionId| {
+        Err(Refusal::new(ErrorCode::QuestionConflictOpen, message)
+            .hint(format!(
+                "answer or withdraw {other} first: `aop answer --feature-id {id} --question-id {other}`"
+            ))
+            .fact("feature_id", id)
+            .fact("open_question_id", other))
+    };
+    if let Some(other) = draft.state.open_questions().find(|question| blocking && question.asked.blocking) {
+        return conflict(format!("feature '{id}' already waits for an answer to {}", other.id), &other.id);
+    }
+    let limit = rules.human_input.max_open_questions_per_feature as usize;
+    if draft.state.open_questions().count() >= limit
+        && let Some(oldest) = draft.state.open_questions().next()
+    {
+        return conflict(
+            format!(
+                "feature '{id}' has {} open, as many as max_open_questions_per_feature admits",
+                count(limit)
+            ),
+            &oldest.id,
+        );
+    }
+    Ok(())
+}
+
+/// Opens the question and, when it blocks, stops the feature.
+pub(super) fn open(
+    draft: &mut Draft<'_>,
+    asked: Asked,
+    timeout_ms: Option<u64>,
+    resume_status: ResumeStatus,
+    reopened_from: Option<QuestionId>,
+    rules: &Rules,
+) -> Question {
+    let policy = &rules.human_input;
+    let now = draft.moment.now;
+    let blocking = asked.blocking;
+    let question = Question {
+        id: draft.moment.question_id.clone(),
+        feature_id: draft.request.command.feature_id().clone(),
+        asked,
+        created_at: now,
+        expires_at: policy.deadline(now, timeout_ms),
+        expiry_policy: ExpiryPolicy { strict: policy.strict, on_timeout: policy.on_timeout },
+        resume_status: blocking.then_some(resume_status),
+        reopened_from,
+        state: QuestionState::Open,
+    };
+    draft.emit(Event::QuestionOpened { question: Box::new(question.clone()) });
+    if blocking {
+        let reason = format!("{} asked {}", question.asked.role, question.id);
+        draft.move_to(Status::AwaitingInput, Some(reason));
+    }
+    question
+}
+
+fn count(limit: usize) -> String {
+    if limit == 1 { "1 question".to_owned() } else { format!("{limit} questions") }
+}

@@ -1,0 +1,58 @@
+//! Asking an expired or withdrawn question again: a new record that points at the old one and returns the
+//! feature to where the old one would have.
+
+use super::answer::still_open;
+use super::create::{admit, open};
+use super::{Draft, Outcome};
+use crate::code::ErrorCode;
+use crate::envelope::Refusal;
+use crate::event::Event;
+use crate::ids::{FeatureId, QuestionId};
+use crate::policy::Rules;
+use crate::question::{Question, QuestionState, ResumeStatus};
+use serde_json::json;
+
+/// `feature.question_reopen`
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the fields are the arguments of the contract's table")]
+pub struct Reopen {
+    pub feature_id: FeatureId,
+    pub question_id: QuestionId,
+    pub note: Option<String>,
+}
+
+impl Reopen {
+    pub(super) fn apply(&self, mut draft: Draft<'_>, rules: &Rules) -> Result<Outcome, Refusal> {
+        let status = draft.feature()?.status;
+        let old = draft.question(&self.question_id)?.clone();
+        match old.state {
+            QuestionState::Open => return Err(not_closed(&old)),
+            QuestionState::Answered { .. } => still_open(&old)?,
+            QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {}
+        }
+        admit(&draft, old.asked.blocking, rules)?;
+        if let Some(note) = &self.note {
+            draft.emit(Event::Noted { note: format!("reopened {}: {note}", old.id) });
+        }
+        let resume_status = old.resume_status.clone().unwrap_or(ResumeStatus::Known(status));
+        let timeout_ms = asked_for(&old);
+        let opened = open(&mut draft, old.asked, timeout_ms, resume_status, Some(old.id), rules);
+        let data = json!({"question_id": opened.id, "status": "open", "feature_status": draft.status()});
+        Ok(draft.finish(&data))
+    }
+}
+
+/// How long the old question waited, so that the new one waits no longer.
+fn asked_for(old: &Question) -> Option<u64> {
+    let deadline = old.expires_at?;
+    u64::try_from(deadline.as_millis() - old.created_at.as_millis()).ok()
+}
+
+fn not_closed(question: &Question) -> Refusal {
+    Refusal::new(ErrorCode::QuestionConflictOpen, format!("question {} is still open", question.id))
+        .hint(format!(
+            "answer it: `aop answer --feature-id {} --question-id {}`",
+            question.feature_id, question.id
+        ))
+        .fact("open_question_id", &question.id)
+}

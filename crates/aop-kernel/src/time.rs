@@ -1,0 +1,77 @@
+//! Time as the kernel sees it: milliseconds since 1970 in UTC, written as RFC 3339 with `Z`. The kernel
+//! never asks for the time; it is told.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use std::fmt;
+
+/// A point in time with millisecond precision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// From milliseconds since 1970, held between 1970 and the end of what the calendar library can write.
+    pub fn from_millis(millis: i64) -> Self {
+        Timestamp(millis.clamp(0, jiff::Timestamp::MAX.as_millisecond()))
+    }
+
+    /// Milliseconds since 1970.
+    pub fn as_millis(self) -> i64 {
+        self.0
+    }
+
+    /// This time plus so many milliseconds.
+    #[must_use]
+    pub fn plus_millis(self, millis: u64) -> Self {
+        Timestamp::from_millis(self.0.saturating_add_unsigned(millis))
+    }
+
+    /// Reads the form that `Display` writes, or any other RFC 3339 time with a zone.
+    pub fn parse(text: &str) -> Option<Self> {
+        let parsed: jiff::Timestamp = text.parse().ok()?;
+        Some(Timestamp::from_millis(parsed.as_millisecond()))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        write!(f, "{}", instant.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is not an RFC 3339 time")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_written_in_utc_with_milliseconds_and_z() {
+        assert_eq!(Timestamp::from_millis(1_772_661_600_007).to_string(), "2026-03-04T22:00:00.007Z");
+        assert_eq!(Timestamp::from_millis(0).to_string(), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_written_time_reads_back() {
+        let time = Timestamp::from_millis(1_772_661_600_123);
+        assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+    }
+
+    #[test]
+    fn a_timeout_beyond_the_calendar_stops_at_its_end() {
+        let late = Timestamp::from_millis(0).plus_millis(u64::MAX);
+        assert!(late.to_string().starts_with("9999-12-"), "{late}");
+        assert_eq!(Timestamp::parse(&late.to_string()), Some(late));
+    }
+}

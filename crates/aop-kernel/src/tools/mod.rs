@@ -1,0 +1,10 @@
+//! The tools: one contract for every door. A tool call is a name, a caller and a JSON object; what comes out
+//! is a request that a store can commit, or a query it can read, or a refusal.
+
+mod access;
+mod args;
+mod digest;
+mod parse;
+
+pub use access::{Access, Tool};
+pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, cancel, parse, retry};

@@ -1,0 +1,380 @@
+//! From a tool call to a request or a query. The order of checks is the contract's: role, arguments,
+//! operation id; replay and state come later, inside the store's transaction.
+
+use super::access::Tool;
+use super::args::{Args, too_large, wrong};
+use super::digest::digest;
+use crate::code::ErrorCode;
+use crate::envelope::Refusal;
+use crate::ids::{FeatureId, OperationId, QuestionId};
+use crate::lifecycle::{
+    Answer, AppendLog, Cancel, Command, CreateFeature, CreateQuestion, Reopen, Request, Retry, Transition,
+    Withdraw,
+};
+use crate::policy::{DecisionPolicy, Rules};
+use crate::question::{Asked, ExpectedAnswer, QuestionStatus, QuestionType};
+use crate::role::{Caller, Role};
+use crate::status::Status;
+use aop_ask::QuestionSpec;
+use serde_json::{Value, json};
+
+/// A whole request is no larger than this.
+pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
+
+const ROLES: &str = "planner, builder, qa, orchestrator, human";
+const QUESTION_TYPES: &str = "clarification, permission_override, external_decision, risk_ack";
+const STATUSES: &str = "planning, building, qa, blocked, ready_to_merge, merged, failed";
+
+/// What a tool call asks for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Call {
+    /// A change.
+    Mutate(Box<Request>),
+    /// A look.
+    Read(Query),
+}
+
+/// A read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// `feature.get`
+    Feature(FeatureId),
+    /// `feature.list`
+    Features {
+        /// Only those with this status.
+        status: Option<Status>,
+        /// Also those that `aop ask` made.
+        all: bool,
+        /// Only this one: what a bound worker may see.
+        only: Option<FeatureId>,
+    },
+    /// `feature.get_context`
+    Context(ContextQuery),
+    /// `feature.question_list`
+    Questions {
+        /// Whose questions.
+        feature_id: FeatureId,
+        /// Which of them.
+        status: QuestionFilter,
+    },
+}
+
+/// `feature.get_context`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextQuery {
+    /// Whose context.
+    pub feature_id: FeatureId,
+    /// How many answers to show.
+    pub history_limit: u32,
+}
+
+/// Which questions a list shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QuestionFilter {
+    /// All of them.
+    All,
+    /// Those with this status.
+    Only(QuestionStatus),
+}
+
+impl QuestionFilter {
+    /// Reads `open|answered|expired|withdrawn|all`; the refusal names the value.
+    pub fn parse(name: &str) -> Result<Self, Refusal> {
+        if name == "all" {
+            return Ok(QuestionFilter::All);
+        }
+        QuestionStatus::parse(name).map(QuestionFilter::Only).ok_or_else(|| {
+            wrong("status", format!("status {} is not known", crate::ids::quoted(name)))
+                .hint("status is one of open, answered, expired, withdrawn, all")
+        })
+    }
+
+    /// Whether a question with this status is shown.
+    pub fn admits(self, status: QuestionStatus) -> bool {
+        match self {
+            QuestionFilter::All => true,
+            QuestionFilter::Only(wanted) => wanted == status,
+        }
+    }
+}
+
+/// Checks a tool call as far as that is possible without the state.
+pub fn parse(
+    tool: Tool,
+    caller: &Caller,
+    input: &Value,
+    surface: &'static str,
+    rules: &Rules,
+) -> Result<Call, Refusal> {
+    tool.authorise(caller)?;
+    let size = input.to_string().len();
+    if size > MAX_REQUEST_BYTES {
+        return Err(too_large("the request", size, MAX_REQUEST_BYTES));
+    }
+    let mut args = Args::new(tool.name(), input)?;
+    let operation_id = if tool.is_mutating() { args.optional("operation_id") } else { None };
+    if !tool.is_mutating() {
+        return read(tool, caller, args, rules).map(Call::Read);
+    }
+    let (command, normal) = mutation(tool, caller, args, rules)?;
+    let operation_id = match operation_id {
+        None => {
+            return Err(Refusal::new(
+                ErrorCode::OperationIdRequired,
+                format!("{} changes something and needs an operation_id", tool.name()),
+            ));
+        }
+        Some(Value::String(text)) => OperationId::parse(&text)?,
+        Some(other) => return Err(wrong("operation_id", format!("operation_id is text, not {other}"))),
+    };
+    let digest = digest(tool.name(), caller.role, &normal);
+    Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
+}
+
+fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Query, Refusal> {
+    if tool == Tool::FeatureList {
+        let status = args.optional_one_of("status", STATUSES)?;
+        let all = args.optional_bool("all")?.unwrap_or(false);
+        args.finish()?;
+        return Ok(Query::Features {
+            status,
+            all,
+            only: caller.feature.clone().filter(|_| caller.role.is_worker()),
+        });
+    }
+    let feature_id = args.id("feature_id", FeatureId::parse)?;
+    let query = match tool {
+        Tool::QuestionList => {
+            let status = match args.optional_text("status")? {
+                Some(name) => QuestionFilter::parse(&name)?,
+                None => QuestionFilter::Only(QuestionStatus::Open),
+            };
+            Query::Questions { feature_id: feature_id.clone(), status }
+        }
+        Tool::FeatureGetContext => Query::Context(ContextQuery {
+            feature_id: feature_id.clone(),
+            history_limit: rules.human_input.context_answer_history_limit,
+        }),
+        _ => Query::Feature(feature_id.clone()),
+    };
+    args.finish()?;
+    tool.authorise_feature(caller, &feature_id)?;
+    Ok(query)
+}
+
+/// The command, and its arguments in normal form.
+fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<(Command, Value), Refusal> {
+    let feature_id = args.id("feature_id", FeatureId::parse)?;
+    let feature = feature_id.clone();
+    let parsed = match tool {
+        Tool::FeatureCreate => {
+            let title = args.text("title")?;
+            let spec = args.optional_document("spec")?;
+            let normal = json!({"feature_id": feature_id, "title": title, "spec": spec});
+            (Command::CreateFeature(CreateFeature { feature_id, title, spec }), normal)
+        }
+        Tool::FeatureTransition => {
+            let to: Status = args.one_of("to", STATUSES)?;
+            let reason = args.optional_text("reason")?;
+            let normal = json!({"feature_id": feature_id, "to": to, "reason": reason});
+            (Command::Transition(Transition { feature_id, to, reason }), normal)
+        }
+        Tool::FeatureLogAppend => {
+            let note = args.text("note")?;
+            let normal = json!({"feature_id": feature_id, "note": note});
+            (Command::AppendLog(AppendLog { feature_id, note }), normal)
+        }
+        Tool::QuestionCreate => question_create(feature_id, &mut args, rules)?,
+        Tool::QuestionAnswer => {
+            let question_id = args.id("question_id", QuestionId::parse)?;
+            let answer = args.any("answer")?;
+            let answered_by = answerer(args.text("answered_by")?)?;
+            let normal = json!({"feature_id": feature_id, "question_id": question_id, "answer": answer,
+                "answered_by": answered_by});
+            (Command::Answer(Answer { feature_id, question_id, answer, answered_by }), normal)
+        }
+        Tool::QuestionWithdraw | Tool::QuestionReopen => {
+            let question_id = args.id("question_id", QuestionId::parse)?;
+            let note = args.optional_text("note")?;
+            let normal = json!({"feature_id": feature_id, "question_id": question_id, "note": note});
+            let command = if tool == Tool::QuestionWithdraw {
+                Command::Withdraw(Withdraw { feature_id, question_id, note })
+            } else {
+                Command::Reopen(Reopen { feature_id, question_id, note })
+            };
+            (command, normal)
+        }
+        Tool::FeatureGet | Tool::FeatureList | Tool::FeatureGetContext | Tool::QuestionList => {
+            return Err(Refusal::new(ErrorCode::Internal, format!("{} changes nothing", tool.name())));
+        }
+    };
+    args.finish()?;
+    tool.authorise_feature(caller, &feature)?;
+    if let Command::CreateQuestion(command) = &parsed.0 {
+        asks_as_itself(caller, command.asked.role)?;
+    }
+    Ok(parsed)
+}
+
+fn question_create(
+    feature_id: FeatureId,
+    args: &mut Args,
+    rules: &Rules,
+) -> Result<(Command, Value), Refusal> {
+    let role: Role = args.one_of("role", ROLES)?;
+    let session_id = args.text("session_id")?;
+    let question_type: QuestionType = args.one_of("question_type", QUESTION_TYPES)?;
+    let prompt = args.text("prompt")?;
+    let details = args.optional_object("details")?;
+    let spec = args.optional("spec").map(|value| spec(&value)).transpose()?;
+    let expected_answer = match args.optional("expected_answer") {
+        Some(value) => Some(expectation(value)?),
+        None => spec.as_ref().map(|_| ExpectedAnswer::form()),
+    };
+    if let Some(expected) = &expected_answer {
+        expected.check(spec.as_ref(), rules)?;
+    }
+    let interaction = args.optional_object("interaction")?;
+    let wanted: Option<DecisionPolicy> =
+        args.optional_one_of("default_decision_policy", "engine_judgement, use_default, decline")?;
+    let timeout_ms = args.optional_number("timeout_ms")?;
+    let asked = Asked {
+        blocking: args.optional_bool("blocking")?.unwrap_or(true),
+        question_type,
+        role,
+        session_id,
+        prompt,
+        details,
+        expected_answer,
+        spec,
+        interaction,
+        default_decision_policy: question_type.decision_policy(wanted),
+        engine_ref: None,
+    };
+    let command = CreateQuestion { feature_id, asked, timeout_ms, adhoc_title: None };
+    let normal = command.normal();
+    Ok((Command::CreateQuestion(Box::new(command)), normal))
+}
+
+impl CreateQuestion {
+    /// Its arguments in normal form.
+    fn normal(&self) -> Value {
+        let asked = &self.asked;
+        json!({
+            "feature_id": self.feature_id, "role": asked.role, "session_id": asked.session_id,
+            "question_type": asked.question_type, "prompt": asked.prompt, "details": asked.details,
+            "expected_answer": asked.expected_answer, "blocking": asked.blocking, "spec": asked.spec,
+            "interaction": asked.interaction, "default_decision_policy": asked.default_decision_policy,
+            "timeout_ms": self.timeout_ms, "adhoc_title": self.adhoc_title,
+        })
+    }
+}
+
+fn spec(value: &Value) -> Result<QuestionSpec, Refusal> {
+    QuestionSpec::from_json(value).map_err(|violations| {
+        let first =
+            violations.first().map(|found| format!("{}: {}", found.path, found.message)).unwrap_or_default();
+        Refusal::new(ErrorCode::InvalidDocument, format!("spec is not a valid question spec: {first}"))
+            .hint("correct each violation; `aop spec check FILE` shows them all")
+            .fact("argument", "spec")
+            .fact("violations", violations)
+    })
+}
+
+fn expectation(value: Value) -> Result<ExpectedAnswer, Refusal> {
+    serde_json::from_value(value).map_err(|error| {
+        wrong("expected_answer", format!("expected_answer cannot be used: {error}")).hint(
+            "it is {kind, choices?, allow_other?, schema?, default?} with kind single_choice, multi_choice, free_text, json or form",
+        )
+    })
+}
+
+/// A name that could be taken for a decision of policy is refused: nobody but the clock decides as policy.
+fn answerer(name: String) -> Result<String, Refusal> {
+    if name.starts_with("policy:") {
+        return Err(wrong("answered_by", format!("answered_by {} is reserved", crate::ids::quoted(&name)))
+            .hint(
+                "names that start with 'policy:' mark what no person decided; give the name of who answers",
+            ));
+    }
+    if name.chars().any(char::is_control) || name.len() > 200 {
+        return Err(wrong("answered_by", format!("answered_by {} is not a name", crate::ids::quoted(&name)))
+            .hint("use at most 200 bytes without control characters"));
+    }
+    Ok(name)
+}
+
+/// A worker asks as itself; the orchestrator and a human ask for any role.
+fn asks_as_itself(caller: &Caller, role: Role) -> Result<(), Refusal> {
+    let allowed = match caller.role {
+        Role::Human => true,
+        Role::Orchestrator => role != Role::Human,
+        Role::Planner | Role::Builder | Role::Qa => role == caller.role,
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(Refusal::new(ErrorCode::ForbiddenForRole, format!("{} may not ask as {role}", caller.role))
+        .hint("a worker asks as itself")
+        .fact("role", caller.role))
+}
+
+/// `aop cancel`: people and the orchestrator only.
+pub fn cancel(
+    caller: &Caller,
+    feature_id: FeatureId,
+    operation_id: OperationId,
+    surface: &'static str,
+) -> Result<Request, Refusal> {
+    let normal = json!({"feature_id": feature_id});
+    by_operator(
+        caller,
+        "feature.cancel",
+        Command::Cancel(Cancel { feature_id }),
+        &normal,
+        operation_id,
+        surface,
+    )
+}
+
+/// `aop retry`: people and the orchestrator only.
+pub fn retry(
+    caller: &Caller,
+    feature_id: FeatureId,
+    operation_id: OperationId,
+    surface: &'static str,
+) -> Result<Request, Refusal> {
+    let normal = json!({"feature_id": feature_id});
+    by_operator(caller, "feature.retry", Command::Retry(Retry { feature_id }), &normal, operation_id, surface)
+}
+
+fn by_operator(
+    caller: &Caller,
+    name: &str,
+    command: Command,
+    normal: &Value,
+    operation_id: OperationId,
+    surface: &'static str,
+) -> Result<Request, Refusal> {
+    if caller.role.is_worker() {
+        return Err(Refusal::new(
+            ErrorCode::ForbiddenForRole,
+            format!("{} may not {}", caller.role, name.replace("feature.", "")),
+        )
+        .fact("role", caller.role));
+    }
+    let digest = digest(name, caller.role, normal);
+    Ok(Request { caller: caller.clone(), surface, operation_id, digest, command })
+}
+
+impl Request {
+    /// `aop ask` without a feature: the question brings its own feature along, in the same commit.
+    #[must_use]
+    pub fn bringing_feature(mut self, title: String) -> Self {
+        if let Command::CreateQuestion(create) = &mut self.command {
+            create.adhoc_title = Some(title);
+            self.digest = digest(Tool::QuestionCreate.name(), self.caller.role, &create.normal());
+        }
+        self
+    }
+}
