@@ -5,6 +5,8 @@
 
 pub mod answer;
 pub mod dialogue;
+pub mod gate;
+pub mod import;
 pub mod json;
 pub mod spec;
 mod target;

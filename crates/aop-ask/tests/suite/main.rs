@@ -4,7 +4,9 @@
 mod answer_rules;
 mod arbitrary;
 mod dialogue_rules;
+mod gate_rules;
 mod human;
+mod import_rules;
 mod law;
 mod native;
 mod routing_rules;
