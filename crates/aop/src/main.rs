@@ -7,6 +7,7 @@ mod config;
 mod input;
 mod output;
 mod project;
+mod prompt;
 
 use std::process::ExitCode;
 

@@ -2,10 +2,11 @@
 
 use crate::cli::Global;
 use crate::input::read_bytes;
-use crate::output::question::{card, shown};
-use crate::output::style::dim;
+use crate::output::question::{above_prompt, card, shown};
+use crate::output::style::{dim, yellow};
 use crate::output::{CommandResult, Reply, Screen, print, talk};
 use crate::project::{Project, SURFACE, Session, operation_id};
+use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::{Question, QuestionState, QuestionStatus};
@@ -61,11 +62,22 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandRe
     let spec = args.spec.as_ref().map(|path| read_spec(path)).transpose()?;
     let session = Project::find(global)?.open()?;
     let question = create(&session, args, &operation, timeout_ms, spec)?;
-    if screen.is_text() {
-        talk(&card(&question));
-        talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
+    let mut here = None;
+    if screen.is_text() || args.plain {
+        // An agent's own terminal is no place for an answer.
+        if prompt::possible() && question.is_open() && !session.caller.role.is_worker() {
+            talk(&above_prompt(&question));
+            talk(&dim(
+                "Answer here or anywhere else. Esc only waits; Ctrl-C stops, and the question stays open.",
+            ));
+            here = Some(prompt::Beside::start(question.clone()));
+        } else {
+            talk(&card(&question));
+            talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
+        }
     }
-    let closed = wait_until_closed(&session, question.id)?;
+    let closed = wait_until_closed(&session, question.id, here)?;
+    let Some(closed) = closed else { return Ok(Reply::printed().exit(130)) };
     session.project_files();
     reply(&session, args, closed)
 }
@@ -116,28 +128,54 @@ fn adhoc_feature(operation: &OperationId) -> String {
     format!("ask-{:016x}{:016x}", hash[0], hash[1])
 }
 
-/// Sleeps until the question is closed: woken by commits of any process, and by the deadline.
-fn wait_until_closed(session: &Session, id: QuestionId) -> Result<Question, Refusal> {
+/// Sleeps until the question is closed: woken by commits of any process, by the deadline, and by an answer
+/// given at this terminal. `None` when the human pressed Ctrl-C.
+fn wait_until_closed(
+    session: &Session,
+    id: QuestionId,
+    mut here: Option<prompt::Beside>,
+) -> Result<Option<Question>, Refusal> {
     let mut changes = session.store().changes();
-    session.wait(async {
-        loop {
-            // Marked as seen before reading, so that an answer in between wakes the wait below.
-            changes.borrow_and_update();
-            let question = session.store().question(id.clone()).await?.ok_or_else(|| vanished(&id))?;
-            if !question.is_open() {
-                if question.state.status() == QuestionStatus::Expired || is_due(session, &question).await? {
-                    session.store().expire().await?;
-                }
-                return Ok(question);
+    loop {
+        // Marked as seen before reading, so that an answer in between wakes the wait below.
+        changes.borrow_and_update();
+        let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))?;
+        if !question.is_open() {
+            drop(here);
+            if question.state.status() == QuestionStatus::Expired
+                || session.wait(is_due(session, &question))?
+            {
+                session.wait(session.store().expire())?;
             }
-            let now = session.store().now().await?;
-            let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
-            let left =
-                left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
-            // Either way the question is looked at again.
-            let _ = tokio::time::timeout(left, changes.changed()).await;
+            return Ok(Some(question));
         }
-    })
+        let now = session.wait(session.store().now())?;
+        let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
+        let left = left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
+        let said = session.wait(async {
+            tokio::select! {
+                said = prompt::Beside::next(&mut here) => Some(said),
+                // Either way the question is looked at again.
+                _ = tokio::time::timeout(left, changes.changed()) => None,
+            }
+        });
+        match said {
+            None | Some(Ok(prompt::Reply::Skipped)) => {}
+            Some(Ok(prompt::Reply::Interrupted)) => return Ok(None),
+            Some(Err(refusal)) => return Err(refusal),
+            Some(Ok(prompt::Reply::Answer(answer))) => {
+                let operation = operation_id(None)?;
+                let sent =
+                    super::answer::send(session, &question.feature_id, &id, &answer, "human", &operation);
+                if let Err(refusal) = sent {
+                    talk(&format!("{} {}", yellow("not taken:"), refusal.message));
+                    // Closed meanwhile: the loop sees it. Still open: the human says it again.
+                    let again = refusal.code == ErrorCode::QuestionInvalidAnswer;
+                    here = again.then(|| prompt::Beside::start(question));
+                }
+            }
+        }
+    }
 }
 
 /// Whether the clock closed the question and nobody has written that down yet.

@@ -15,3 +15,4 @@ pub(crate) mod questions;
 pub(crate) mod status;
 pub(crate) mod tool;
 pub(crate) mod turn;
+pub(crate) mod walk;
