@@ -4,10 +4,15 @@
 //! [`AnswerSpec`]. Everything here is pure: documents and replies come in as values, time as an argument.
 
 pub mod answer;
+pub mod dialogue;
+pub mod gate;
+pub mod import;
 pub mod json;
 pub mod spec;
+mod target;
 pub mod violation;
 
 pub use answer::{AnswerSpec, AnswerValue, Answers};
+pub use dialogue::{Dialogue, OnEscape, Options, Protocol, Request, Step, Target};
 pub use spec::{Choice, Kind, Question, QuestionSpec};
 pub use violation::Violation;

@@ -8,13 +8,11 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// The last millisecond of the year 9999: later times have no RFC 3339 form.
-const LATEST: i64 = 253_402_300_799_999;
-
 impl Timestamp {
-    /// From milliseconds since 1970, held within the years 1970 to 9999.
+    /// From milliseconds since 1970, held between 1970 and the end of what the calendar library can write.
     pub fn from_millis(millis: i64) -> Self {
-        Timestamp(millis.clamp(0, LATEST))
+        // The last whole second: the library writes a little more than it reads back.
+        Timestamp(millis.clamp(0, jiff::Timestamp::MAX.as_second() * 1_000))
     }
 
     /// Milliseconds since 1970.
@@ -74,6 +72,7 @@ mod tests {
     #[test]
     fn a_timeout_beyond_the_calendar_stops_at_its_end() {
         let late = Timestamp::from_millis(0).plus_millis(u64::MAX);
-        assert_eq!(late.to_string(), "9999-12-31T23:59:59.999Z");
+        assert!(late.to_string().starts_with("9999-12-"), "{late}");
+        assert_eq!(Timestamp::parse(&late.to_string()), Some(late));
     }
 }

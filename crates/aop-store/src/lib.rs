@@ -1,1 +1,22 @@
-//! Durable storage.
+//! Durable storage: the port, its SQLite and in-memory implementations, the files below `.aop/features/`, and
+//! the use cases that every surface calls.
+
+mod clock;
+mod error;
+mod fault;
+mod memory;
+mod port;
+mod projection;
+mod service;
+mod sqlite;
+
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::StoreError;
+pub use fault::crash_point;
+pub use memory::MemoryStore;
+pub use port::{
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, Lease, Pending, QuestionPage, Receipt, Store,
+};
+pub use projection::{ProjectionError, Projector};
+pub use service::{Items, Service};
+pub use sqlite::SqliteStore;

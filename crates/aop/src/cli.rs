@@ -1,14 +1,15 @@
 //! The command line: global options, the list of commands, and the way from arguments to an exit code.
 
 use crate::commands;
-use crate::output::{Screen, report};
+use crate::output::{CommandResult, Screen, report};
 use aop_kernel::Refusal;
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Run coding agents unattended; let them ask a human; resume each exactly once with the answer.
 #[derive(Debug, Parser)]
-#[command(name = "aop", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "aop", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -16,9 +17,20 @@ pub(crate) struct Cli {
     command: Command,
 }
 
+const EXAMPLES: &str = "Examples:
+  aop init                                     make this folder a project
+  aop features create --feature-id checkout --title \"Checkout page\"
+  aop ask \"Ship it?\" --choice yes --choice no  ask a human and wait for the answer
+  aop questions                                what is waiting for an answer
+  aop answer                                   answer it here, one after the other
+  aop explain question_conflict_open           what an error code means";
+
 /// Options that every command takes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
+    /// The project's root folder (default: found upward from here)
+    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT")]
+    pub(crate) project: Option<PathBuf>,
     /// Print one JSON envelope instead of text (the default when stdout is not a terminal)
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -26,9 +38,23 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Engine(commands::engine::EngineArgs),
-    Explain(commands::explain::ExplainArgs),
+    Init(commands::init::InitArgs),
+    Status(commands::status::StatusArgs),
+    Features(commands::features::FeaturesArgs),
+    Questions(commands::questions::QuestionsArgs),
+    Answer(commands::answer::AnswerArgs),
+    Ask(commands::ask::AskArgs),
+    Reopen(commands::closing::ReopenArgs),
+    Withdraw(commands::closing::WithdrawArgs),
+    Retry(commands::moving::RetryArgs),
+    Cancel(commands::moving::CancelArgs),
+    Log(commands::log::LogArgs),
     Turn(commands::turn::TurnArgs),
+    Engine(commands::engine::EngineArgs),
+    Tool(commands::tool::ToolArgs),
+    Doctor(commands::doctor::DoctorArgs),
+    Explain(commands::explain::ExplainArgs),
+    Completions(commands::completions::CompletionsArgs),
 }
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
@@ -38,24 +64,49 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     let screen = Screen::detect(cli.global.json);
-    let result = match cli.command {
-        Command::Engine(args) => commands::engine::run(&args),
-        Command::Explain(args) => commands::explain::run(&args),
+    report(&screen, run(cli, &screen))
+}
+
+fn run(cli: Cli, screen: &Screen) -> CommandResult {
+    let global = &cli.global;
+    match cli.command {
+        Command::Init(args) => commands::init::run(global, &args),
+        Command::Status(args) => commands::status::run(global, &args),
+        Command::Features(args) => commands::features::run(global, args),
+        Command::Questions(args) => commands::questions::run(global, &args),
+        Command::Answer(args) => commands::answer::run(global, screen, &args),
+        Command::Ask(args) => commands::ask::run(global, screen, &args),
+        Command::Reopen(args) => commands::closing::reopen(global, &args),
+        Command::Withdraw(args) => commands::closing::withdraw(global, &args),
+        Command::Retry(args) => commands::moving::retry(global, &args),
+        Command::Cancel(args) => commands::moving::cancel(global, &args),
+        Command::Log(args) => commands::log::run(global, screen, &args),
         Command::Turn(args) => commands::turn::run(&args),
-    };
-    report(&screen, result)
+        Command::Engine(args) => commands::engine::run(&args),
+        Command::Tool(args) => commands::tool::run(global, args),
+        Command::Doctor(args) => commands::doctor::run(global, &args),
+        Command::Explain(args) => commands::explain::run(&args),
+        Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
+    }
 }
 
 /// Help and version go to stdout as text. A mistake becomes an envelope where a program is listening.
 fn usage_error(error: &clap::Error) -> ExitCode {
     let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
     let screen = Screen::detect(asked_for_json);
-    if screen.is_text() || matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    let is_help = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if screen.is_text() || is_help {
         // A closed pipe is the only way this fails, and then nobody is left to tell.
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     let text = error.render().to_string();
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    report(&screen, Err(Refusal::invalid_argument(message).hint("see `aop --help`")))
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("aop --help");
+    report(&screen, Err(Refusal::invalid_argument(message).hint(format!("usage: {usage}"))))
 }

@@ -1,8 +1,12 @@
 //! The `aop` binary: parse, run one command, render what came back, exit.
 
+mod agent;
 mod cli;
 mod commands;
+mod config;
+mod input;
 mod output;
+mod project;
 
 use std::process::ExitCode;
 

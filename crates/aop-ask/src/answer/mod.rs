@@ -6,6 +6,7 @@ mod time;
 
 use crate::spec::QuestionSpec;
 use crate::violation::Violation;
+pub(crate) use check::check_value;
 pub use record::AnswerSpec;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};

@@ -7,6 +7,8 @@
 mod check;
 pub(crate) mod read;
 
+pub(crate) use check::is_snake_case;
+
 use crate::answer::{AnswerValue, Answers};
 use crate::json;
 use crate::violation::Violation;

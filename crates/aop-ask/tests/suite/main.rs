@@ -2,5 +2,13 @@
 #![cfg(test)]
 
 mod answer_rules;
+mod arbitrary;
+mod dialogue_rules;
+mod gate_rules;
+mod human;
+mod import_rules;
+mod law;
+mod native;
+mod routing_rules;
 mod spec_rules;
 mod support;

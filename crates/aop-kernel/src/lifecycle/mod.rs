@@ -102,6 +102,15 @@ pub struct Request {
     pub command: Command,
 }
 
+impl Request {
+    /// The refusal when this operation id named another request before.
+    pub fn reuse_mismatch(&self) -> Refusal {
+        let id = &self.operation_id;
+        let message = format!("operation id '{id}' was used for a different request");
+        Refusal::new(ErrorCode::OperationIdReuseMismatch, message).fact("operation_id", id)
+    }
+}
+
 /// When, and which id a new question gets. The kernel has neither clock nor chance of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Moment {

@@ -143,6 +143,7 @@ fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Qu
         });
     }
     let feature_id = args.id("feature_id", FeatureId::parse)?;
+    tool.authorise_feature(caller, &feature_id)?;
     let query = match tool {
         Tool::QuestionList => {
             let status = match args.optional_text("status")? {
@@ -158,14 +159,14 @@ fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Qu
         _ => Query::Feature(feature_id.clone()),
     };
     args.finish()?;
-    tool.authorise_feature(caller, &feature_id)?;
     Ok(query)
 }
 
-/// The command, and its arguments in normal form.
+/// The command, and its arguments in normal form. Whether the caller may act for the feature is decided as
+/// soon as the feature is known: a caller that may not is told nothing about its other arguments.
 fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<(Command, Value), Refusal> {
     let feature_id = args.id("feature_id", FeatureId::parse)?;
-    let feature = feature_id.clone();
+    tool.authorise_feature(caller, &feature_id)?;
     let parsed = match tool {
         Tool::FeatureCreate => {
             let title = args.text("title")?;
@@ -184,7 +185,7 @@ fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Resul
             let normal = json!({"feature_id": feature_id, "note": note});
             (Command::AppendLog(AppendLog { feature_id, note }), normal)
         }
-        Tool::QuestionCreate => question_create(feature_id, &mut args, rules)?,
+        Tool::QuestionCreate => question_create(caller, feature_id, &mut args, rules)?,
         Tool::QuestionAnswer => {
             let question_id = args.id("question_id", QuestionId::parse)?;
             let answer = args.any("answer")?;
@@ -209,19 +210,17 @@ fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Resul
         }
     };
     args.finish()?;
-    tool.authorise_feature(caller, &feature)?;
-    if let Command::CreateQuestion(command) = &parsed.0 {
-        asks_as_itself(caller, command.asked.role)?;
-    }
     Ok(parsed)
 }
 
 fn question_create(
+    caller: &Caller,
     feature_id: FeatureId,
     args: &mut Args,
     rules: &Rules,
 ) -> Result<(Command, Value), Refusal> {
     let role: Role = args.one_of("role", ROLES)?;
+    asks_as_itself(caller, role)?;
     let session_id = args.text("session_id")?;
     let question_type: QuestionType = args.one_of("question_type", QUESTION_TYPES)?;
     let prompt = args.text("prompt")?;
@@ -291,7 +290,7 @@ fn expectation(value: Value) -> Result<ExpectedAnswer, Refusal> {
 
 /// A name that could be taken for a decision of policy is refused: nobody but the clock decides as policy.
 fn answerer(name: String) -> Result<String, Refusal> {
-    if name.starts_with("policy:") {
+    if name.trim_start().to_ascii_lowercase().starts_with("policy:") {
         return Err(wrong("answered_by", format!("answered_by {} is reserved", crate::ids::quoted(&name)))
             .hint(
                 "names that start with 'policy:' mark what no person decided; give the name of who answers",

@@ -1,5 +1,17 @@
 //! One file per command: its arguments and its `run`.
 
+pub(crate) mod answer;
+pub(crate) mod ask;
+pub(crate) mod closing;
+pub(crate) mod completions;
+pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod explain;
+pub(crate) mod features;
+pub(crate) mod init;
+pub(crate) mod log;
+pub(crate) mod moving;
+pub(crate) mod questions;
+pub(crate) mod status;
+pub(crate) mod tool;
 pub(crate) mod turn;

@@ -1,20 +1,37 @@
 //! What leaves the program: one envelope for programs, text for people. Nothing else prints.
 
+pub(crate) mod question;
+pub(crate) mod style;
+pub(crate) mod table;
+pub(crate) mod when;
+
 use aop_kernel::{Envelope, Refusal};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use style::{bold, clean, dim, red, yellow};
 
 /// What a command has to say: the envelope for programs, the same in words for people, and the exit code.
+/// Without an envelope the command has printed its own format already.
 pub(crate) struct Reply {
-    pub(crate) envelope: Envelope,
-    pub(crate) text: String,
-    pub(crate) exit: u8,
+    envelope: Option<Envelope>,
+    text: String,
+    exit: u8,
 }
 
 impl Reply {
     /// A plain success.
     pub(crate) fn ok(envelope: Envelope, text: impl Into<String>) -> Self {
-        Reply { envelope, text: text.into(), exit: 0 }
+        Reply { envelope: Some(envelope), text: text.into(), exit: 0 }
+    }
+
+    /// The command has printed what there is to print.
+    pub(crate) fn printed() -> Self {
+        Reply { envelope: None, text: String::new(), exit: 0 }
+    }
+
+    /// The same with another exit code.
+    pub(crate) fn exit(self, exit: u8) -> Self {
+        Reply { exit, ..self }
     }
 }
 
@@ -40,21 +57,57 @@ impl Screen {
 
 /// Prints a command's result and gives the exit code.
 pub(crate) fn report(screen: &Screen, result: CommandResult) -> ExitCode {
-    let mut stdout = std::io::stdout().lock();
-    let mut stderr = std::io::stderr().lock();
-    // A reader that went away (`| head`) is no failure of the command.
-    let (_written, exit) = match result {
-        Ok(reply) if screen.text => (writeln!(stdout, "{}", reply.text.trim_end()), reply.exit),
-        Ok(reply) => (writeln!(stdout, "{}", reply.envelope.as_str()), reply.exit),
+    let exit = match result {
+        Ok(reply) => {
+            if let Some(envelope) = &reply.envelope {
+                print(if screen.text { reply.text.trim_end() } else { envelope.as_str() });
+            }
+            reply.exit
+        }
+        Err(refusal) if screen.text => {
+            talk(&format!("{} {}", red(&bold("error:")), clean(&refusal.message)));
+            for reason in violations(&refusal) {
+                talk(&format!("  {reason}"));
+            }
+            talk(&format!("{} {}", dim("hint:"), clean(&refusal.hint)));
+            talk(&dim(&format!("code: {} (`aop explain {}`)", refusal.code, refusal.code)));
+            refusal.code.exit_code() as u8
+        }
         Err(refusal) => {
-            let exit = refusal.code.exit_code() as u8;
-            let written = if screen.text {
-                writeln!(stderr, "error: {}\nhint: {}", refusal.message, refusal.hint)
-            } else {
-                writeln!(stdout, "{}", refusal.to_json())
-            };
-            (written, exit)
+            print(&refusal.to_json().to_string());
+            refusal.code.exit_code() as u8
         }
     };
     ExitCode::from(exit)
+}
+
+/// Every violation of a document, when the refusal is about one.
+fn violations(refusal: &Refusal) -> Vec<String> {
+    let list = refusal.facts.get("violations").and_then(serde_json::Value::as_array);
+    list.into_iter()
+        .flatten()
+        .map(|found| {
+            let field = |key: &str| clean(found[key].as_str().unwrap_or_default());
+            let path = field("path");
+            let place = if path.is_empty() { "(document)".to_owned() } else { path };
+            format!("{} {} {}", bold(&place), field("message"), dim(&format!("→ {}", field("hint"))))
+        })
+        .collect()
+}
+
+/// One line of data on stdout. A reader that went away (`| head`) is no failure of the command.
+pub(crate) fn print(line: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{line}");
+    let _ = stdout.flush();
+}
+
+/// One line of talk on stderr.
+pub(crate) fn talk(line: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// Something the user should know although the command succeeded.
+pub(crate) fn warn(line: &str) {
+    talk(&format!("{} {}", yellow("warning:"), clean(line)));
 }

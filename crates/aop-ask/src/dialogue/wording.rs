@@ -1,0 +1,102 @@
+//! The sentences that dialogues add to an author's own. Labels are never touched; they stand verbatim.
+
+use super::ask::Nav;
+use super::route::Node;
+use crate::spec::Question;
+use std::collections::HashSet;
+
+/// How many labels a sentence lists before it only gives the first, the last and the count.
+const LISTED: usize = 20;
+
+/// Makes labels of our own that no label of the spec equals.
+pub(crate) struct Names<'a> {
+    taken: HashSet<&'a str>,
+    given: HashSet<String>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(question: &'a Question) -> Self {
+        let taken = question.options().iter().map(|option| option.label()).collect();
+        Names { taken, given: HashSet::new() }
+    }
+
+    /// The wish itself, or with the suffix ` (aop)` where it is taken.
+    pub(crate) fn give(&mut self, wish: &str) -> String {
+        let mut name = wish.to_owned();
+        while self.taken.contains(name.as_str()) || self.given.contains(&name) {
+            name.push_str(" (aop)");
+        }
+        self.given.insert(name.clone());
+        name
+    }
+}
+
+/// The wished label of a routing item.
+pub(crate) fn route_label(question: &Question, node: &Node) -> String {
+    if let Node::Group { name: Some(name), .. } = node {
+        return name.clone();
+    }
+    let leaves = node.leaves();
+    let label = |index: Option<&usize>| {
+        index.and_then(|index| question.options().get(*index)).map_or("", |option| option.label())
+    };
+    format!("{} … {}", cut(label(leaves.first()), 24), cut(label(leaves.last()), 24))
+}
+
+/// What a routing item leads to.
+pub(crate) fn route_description(question: &Question, node: &Node, recommended: &HashSet<&str>) -> String {
+    let leaves = node.leaves();
+    let labels: Vec<&str> = leaves
+        .iter()
+        .filter_map(|index| question.options().get(*index))
+        .map(|option| option.label())
+        .collect();
+    let mark = if labels.iter().any(|label| recommended.contains(label)) {
+        "Contains what is recommended. "
+    } else {
+        ""
+    };
+    format!("{mark}Leads to {}", list(&labels))
+}
+
+/// Labels in a sentence: all of them up to twenty, else the first, the last and the count.
+pub(crate) fn list(labels: &[&str]) -> String {
+    match labels {
+        [first, .., last] if labels.len() > LISTED => {
+            format!("{} options, from “{first}” to “{last}”", labels.len())
+        }
+        _ => labels.iter().map(|label| format!("“{label}”")).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// What a navigation item does, told where it stands.
+pub(crate) fn nav_description(nav: Nav, question: &Question, typing: bool) -> &'static str {
+    match (nav, question.required()) {
+        (Nav::AddAnother, _) => "Choose one more",
+        (Nav::Done, _) => "That is all",
+        (Nav::Back, _) if typing => {
+            "Return to the question before this one. To answer, type into the free text field"
+        }
+        (Nav::Back, _) => "Return to the step before this one",
+        (Nav::Skip, true) if typing => {
+            "Leave it for now; it is required and will be asked again. To answer, type into the free text field"
+        }
+        (Nav::Skip, false) if typing => {
+            "Leave this question unanswered. To answer, type into the free text field"
+        }
+        (Nav::Skip, true) => "Leave it for now; it is required and will be asked again",
+        (Nav::Skip, false) => "Leave this question unanswered",
+    }
+}
+
+/// A text for display, on one line and no longer than `max` characters.
+pub(crate) fn cut(text: &str, max: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= max {
+        return line;
+    }
+    let mut short: String = line.chars().take(max.saturating_sub(1)).collect();
+    short.truncate(short.trim_end().len());
+    short.push('…');
+    short
+}

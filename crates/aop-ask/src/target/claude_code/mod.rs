@@ -1,0 +1,110 @@
+//! Claude Code's `AskUserQuestion`: one to four questions, two to four options each; replies are keyed by
+//! the full question text, and several labels arrive joined by a comma and a space.
+
+use super::{answers, malformed, note_strangers, short_header};
+use crate::dialogue::ask::{Ask, Mode, Said};
+use crate::dialogue::joined;
+use crate::violation::{Violation, join, quote};
+use serde_json::{Map, Value, json};
+
+/// The tool's arguments.
+pub(super) fn input(asks: &[Ask<'_>]) -> Value {
+    let questions: Vec<Value> = asks.iter().map(question).collect();
+    json!({"questions": questions})
+}
+
+fn question(ask: &Ask<'_>) -> Value {
+    let options: Vec<Value> = ask
+        .items
+        .iter()
+        .map(|item| {
+            let mut option = json!({"label": item.label, "description": item.description});
+            if let Some(preview) = &item.preview {
+                option["preview"] = preview.clone().into();
+            }
+            option
+        })
+        .collect();
+    json!({
+        "question": ask.text,
+        "header": short_header(ask.question.header()),
+        "options": options,
+        "multiSelect": ask.mode == Mode::Many,
+    })
+}
+
+/// What `{"answers": {"<question text>": "<label or text>"}}` says.
+pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
+    let mut answers = answers(reply)?;
+    let mut said = Vec::with_capacity(asks.len());
+    for ask in asks {
+        let value = take(&mut answers, asks, ask);
+        said.push(value.map_or(Ok(Said::Nothing), |value| one(ask, &value))?);
+    }
+    note_strangers(&mut said, &answers);
+    whole_card(asks, reply, &mut said);
+    Ok(said)
+}
+
+/// The entry for an ask: under its full text, or under the spec's own question where no other ask of this
+/// request has the same.
+fn take(answers: &mut Map<String, Value>, asks: &[Ask<'_>], ask: &Ask<'_>) -> Option<Value> {
+    let own = ask.question.question();
+    let alone = asks.iter().filter(|other| other.question.question() == own).count() == 1;
+    answers.shift_remove(&ask.text).or_else(|| if alone { answers.shift_remove(own) } else { None })
+}
+
+fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
+    match value {
+        Value::Null => Ok(Said::Nothing),
+        Value::String(text) if text.trim().is_empty() => Ok(Said::Nothing),
+        Value::String(text) => Ok(word(ask, text)),
+        // Not what the tool sends today, but what it accepts, and unmistakable.
+        Value::Array(items) => {
+            let labels: Option<Vec<String>> =
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+            match (labels, ask.mode) {
+                (Some(picked), Mode::Many) => Ok(Said::Several { picked, typed: None }),
+                (Some(picked), Mode::One | Mode::Text) => match picked.as_slice() {
+                    [] => Ok(Said::Nothing),
+                    [label] => Ok(Said::Word(label.clone())),
+                    _ => Ok(Said::Unclear("one answer is due here, and several came back".to_owned())),
+                },
+                (None, _) => Err(malformed(&join("/answers", &ask.text), value, "a text")),
+            }
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Err(malformed(&join("/answers", &ask.text), value, "a text"))
+        }
+    }
+}
+
+fn word(ask: &Ask<'_>, text: &str) -> Said {
+    if ask.mode != Mode::Many {
+        return Said::Word(text.to_owned());
+    }
+    let labels: Vec<&str> = ask.items.iter().map(|item| item.label.as_str()).collect();
+    match joined::split(text, &labels) {
+        Some(picked) => {
+            Said::Several { picked: picked.into_iter().map(str::to_owned).collect(), typed: None }
+        }
+        None => Said::Unclear(format!("{} is not made of the options alone", quote(text))),
+    }
+}
+
+/// The human may reply to the whole card instead of to a question (`response`). With one question on the
+/// card it is that question's reply.
+fn whole_card(asks: &[Ask<'_>], reply: &Value, said: &mut [Said]) {
+    let Some(text) = reply.get("response").and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+    else {
+        return;
+    };
+    let alone = asks.len() == 1;
+    for (ask, entry) in asks.iter().zip(said).filter(|(_, entry)| **entry == Said::Nothing) {
+        *entry = if alone {
+            word(ask, text)
+        } else {
+            Said::Unclear(format!("{} answers the card as a whole; answer each question", quote(text)))
+        };
+    }
+}

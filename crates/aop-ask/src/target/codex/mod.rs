@@ -1,0 +1,88 @@
+//! Codex's `request_user_input`: one to three questions, two or three options each, one pick per question;
+//! replies are keyed by the question's id. Its terminal sends typed text as an entry `user_note: …` beside
+//! the highlighted label.
+
+use super::{answers, malformed, note_strangers, short_header};
+use crate::dialogue::ask::{Ask, Role, Said};
+use crate::violation::{Violation, join};
+use serde_json::{Value, json};
+
+const NOTE: &str = "user_note: ";
+const NONE_OF_THEM: &str = "None of the above";
+
+/// The tool's arguments.
+pub(super) fn input(asks: &[Ask<'_>]) -> Value {
+    let questions: Vec<Value> = asks.iter().map(question).collect();
+    json!({"questions": questions})
+}
+
+fn question(ask: &Ask<'_>) -> Value {
+    let options: Vec<Value> =
+        ask.items.iter().map(|item| json!({"label": item.label, "description": item.description})).collect();
+    json!({
+        "id": ask.question.id(),
+        "header": short_header(ask.question.header()),
+        "question": ask.text,
+        "options": options,
+    })
+}
+
+/// What `{"answers": {"<id>": {"answers": ["…"]}}}` says.
+pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
+    let mut answers = answers(reply)?;
+    let mut said = Vec::with_capacity(asks.len());
+    for ask in asks {
+        let value = answers.shift_remove(ask.question.id());
+        said.push(value.map_or(Ok(Said::Nothing), |value| one(ask, &value))?);
+    }
+    note_strangers(&mut said, &answers);
+    Ok(said)
+}
+
+fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
+    let path = join("/answers", ask.question.id());
+    let wanted = "{\"answers\": [\"…\"]}";
+    let items = match value {
+        Value::Null => return Ok(Said::Nothing),
+        Value::Object(map) => match map.get("answers") {
+            None | Some(Value::Null) => return Ok(Said::Nothing),
+            Some(Value::Array(items)) => items,
+            Some(other) => return Err(malformed(&join(&path, "answers"), other, wanted)),
+        },
+        Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            return Err(malformed(&path, value, wanted));
+        }
+    };
+    let mut words = Vec::new();
+    let mut notes = Vec::new();
+    for item in items {
+        let text = item.as_str().ok_or_else(|| malformed(&join(&path, "answers"), item, wanted))?;
+        match text.strip_prefix(NOTE).filter(|_| ask.item(text).is_none()) {
+            Some(note) if !note.trim().is_empty() => notes.push(note),
+            None if !text.trim().is_empty() => words.push(text),
+            Some(_) | None => {}
+        }
+    }
+    words.retain(|word| *word != NONE_OF_THEM || ask.item(word).is_some());
+    Ok(match (words.as_slice(), notes.as_slice()) {
+        ([], []) => Said::Nothing,
+        ([word], []) => Said::Word((*word).to_owned()),
+        ([], [note]) => Said::Typed((*note).to_owned()),
+        ([word], [note]) => beside(ask, word, note),
+        _ => Said::Unclear("one answer is due here, and several came back".to_owned()),
+    })
+}
+
+/// Text typed beside a highlighted label.
+fn beside(ask: &Ask<'_>, word: &str, note: &str) -> Said {
+    let role = ask.item(word).map(|item| item.role);
+    let picked = matches!(role, Some(Role::Pick(_))) && word != NONE_OF_THEM;
+    match (ask.takes_text(), picked) {
+        // Navigation and the tool's own entry are merely where the cursor stood while the answer was typed.
+        (true, false) => Said::Typed(note.to_owned()),
+        (true, true) => {
+            Said::Unclear("an option and a text came back; choose the option or type, not both".to_owned())
+        }
+        (false, _) => Said::Unclear("this question takes an option without a note".to_owned()),
+    }
+}

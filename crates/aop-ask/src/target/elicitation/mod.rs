@@ -1,0 +1,125 @@
+//! MCP form elicitation: one flat form for all open questions. Text beside a choice has a field of its own,
+//! `<id>__other`; ids never hold two underscores in a row, so the name is free. Defaults are only described:
+//! a prefilled field could be sent off unread, and silence is no consent.
+
+use super::{Heard, malformed};
+use crate::dialogue::Protocol;
+use crate::dialogue::ask::{Ask, Item, Mode, Said};
+use crate::spec::QuestionSpec;
+use crate::violation::{Violation, join, quote};
+use serde_json::{Map, Value, json};
+
+/// The request's parameters.
+pub(super) fn input(spec: &QuestionSpec, protocol: Protocol, asks: &[Ask<'_>]) -> Value {
+    let message = match asks {
+        [ask] => ask.text.clone(),
+        _ => format!("{}: {} questions", spec.topic(), asks.len()),
+    };
+    let mut properties = Map::new();
+    let mut required = Vec::new();
+    for ask in asks {
+        let id = ask.question.id();
+        if !(ask.items.is_empty() && ask.mode != Mode::Text) {
+            properties.insert(id.to_owned(), field(ask, protocol));
+        }
+        if ask.question.allow_other() {
+            let description = "Your own answer, if none of the options fits";
+            let title = format!("{}: other", ask.question.header());
+            properties
+                .insert(other(id), json!({"type": "string", "title": title, "description": description}));
+        } else if ask.question.required() {
+            required.push(id);
+        }
+    }
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    json!({"message": message, "requestedSchema": schema})
+}
+
+fn other(id: &str) -> String {
+    format!("{id}__other")
+}
+
+fn field(ask: &Ask<'_>, protocol: Protocol) -> Value {
+    let title = ask.question.header();
+    let description = &ask.text;
+    let options = || -> Vec<Value> {
+        ask.items.iter().map(|item| json!({"const": item.label, "title": title_of(item)})).collect()
+    };
+    match (ask.mode, protocol) {
+        (Mode::Text, _) => {
+            json!({"type": "string", "title": title, "description": description, "minLength": 1})
+        }
+        (Mode::Many, _) => json!({
+            "type": "array", "title": title, "description": description,
+            "minItems": 1, "items": {"anyOf": options()},
+        }),
+        (Mode::One, Protocol::V2025_11_25) => {
+            json!({"type": "string", "title": title, "description": description, "oneOf": options()})
+        }
+        (Mode::One, Protocol::V2025_06_18) => json!({
+            "type": "string", "title": title, "description": description,
+            "enum": ask.items.iter().map(|item| item.label.as_str()).collect::<Vec<_>>(),
+            "enumNames": ask.items.iter().map(title_of).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+fn title_of(item: &Item) -> String {
+    format!("{}: {}", item.label, item.description)
+}
+
+/// What `{"action": "accept|decline|cancel", "content": {…}}` says.
+pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation> {
+    let wanted = "{\"action\": \"accept|decline|cancel\", \"content\": {…}}";
+    let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
+    let mut content = match (map.get("action").and_then(Value::as_str), map.get("content")) {
+        (Some("decline" | "cancel"), _) => return Ok(Heard::Escaped),
+        (Some("accept"), None | Some(Value::Null)) => Map::new(),
+        (Some("accept"), Some(Value::Object(content))) => content.clone(),
+        (Some("accept"), Some(other)) => return Err(malformed("/content", other, wanted)),
+        _ => return Err(malformed("/action", map.get("action").unwrap_or(&Value::Null), wanted)),
+    };
+    let mut said = Vec::with_capacity(asks.len());
+    for ask in asks {
+        let id = ask.question.id();
+        let typed = match content.shift_remove(&other(id)) {
+            None | Some(Value::Null) => None,
+            Some(Value::String(text)) => Some(text).filter(|text| !text.trim().is_empty()),
+            Some(value) => return Err(malformed(&join("/content", other(id)), &value, "a text")),
+        };
+        let value = content.shift_remove(id).unwrap_or_default();
+        said.push(
+            one(ask, &value, typed).map_err(|wanted| malformed(&join("/content", id), &value, wanted))?,
+        );
+    }
+    super::note_strangers(&mut said, &content);
+    Ok(Heard::Said(said))
+}
+
+fn one(ask: &Ask<'_>, value: &Value, typed: Option<String>) -> Result<Said, &'static str> {
+    Ok(match (ask.mode, value, typed) {
+        (_, Value::Null, None) => Said::Nothing,
+        (Mode::Many, Value::Null, typed) => Said::Several { picked: Vec::new(), typed },
+        (Mode::One | Mode::Text, Value::Null, Some(text)) => Said::Typed(text),
+        (Mode::Many, Value::Array(items), typed) => {
+            let picked: Option<Vec<String>> =
+                items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
+            Said::Several { picked: picked.ok_or("a list of texts")?, typed }
+        }
+        (Mode::Many, _, _) => return Err("a list of texts"),
+        (Mode::One | Mode::Text, Value::String(text), typed) if text.trim().is_empty() => {
+            typed.map_or(Said::Nothing, Said::Typed)
+        }
+        (Mode::Text, Value::String(text), None) => Said::Typed(text.clone()),
+        (Mode::One, Value::String(label), None) => Said::Picked(label.clone()),
+        (Mode::One | Mode::Text, Value::String(label), Some(text)) => Said::Unclear(format!(
+            "{} is chosen and {} is typed; give one of the two",
+            quote(label),
+            quote(&text)
+        )),
+        (Mode::One | Mode::Text, _, _) => return Err("a text"),
+    })
+}

@@ -1,0 +1,80 @@
+//! The targets: each folder turns asks into one tool's native request, and that tool's native reply into
+//! what the human said. They decide nothing; the walk does.
+
+mod claude_code;
+mod codex;
+mod elicitation;
+mod strict_text;
+mod terminal;
+
+use crate::dialogue::ask::{Ask, Said};
+use crate::dialogue::{Protocol, Request, Target};
+use crate::spec::QuestionSpec;
+use crate::violation::{Violation, quote, show};
+use serde_json::{Map, Value};
+
+/// What came back from a tool.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    Escaped,
+    /// One entry per ask, in the same order.
+    Said(Vec<Said>),
+}
+
+/// The native request for `asks`.
+pub(crate) fn request(target: Target, spec: &QuestionSpec, protocol: Protocol, asks: &[Ask<'_>]) -> Request {
+    let (tool, input) = match target {
+        Target::ClaudeCode => ("AskUserQuestion", claude_code::input(asks)),
+        Target::Codex => ("request_user_input", codex::input(asks)),
+        Target::StrictText => ("strict-text", strict_text::input(spec, asks)),
+        Target::Elicitation => ("elicitation/create", elicitation::input(spec, protocol, asks)),
+        Target::Terminal => ("terminal", terminal::input(asks)),
+    };
+    Request { tool, input }
+}
+
+/// What a native reply says to `asks`.
+pub(crate) fn heard(target: Target, asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation> {
+    match target {
+        Target::ClaudeCode => claude_code::said(asks, reply).map(Heard::Said),
+        Target::Codex => codex::said(asks, reply).map(Heard::Said),
+        Target::StrictText => strict_text::said(asks, reply).map(Heard::Said),
+        Target::Elicitation => elicitation::heard(asks, reply),
+        Target::Terminal => terminal::said(asks, reply).map(|said| Heard::Said(vec![said])),
+    }
+}
+
+/// A value that this tool never returns.
+fn malformed(path: &str, value: &Value, wanted: &str) -> Violation {
+    Violation {
+        code: "malformed_reply",
+        path: path.to_owned(),
+        message: format!("this is {}, but the tool's reply is {wanted}", show(value)),
+        hint: "hand in the tool's reply exactly as it came back".to_owned(),
+    }
+}
+
+/// The member `answers` of a reply; absent or null means that nothing was answered.
+fn answers(reply: &Value) -> Result<Map<String, Value>, Violation> {
+    let wanted = "{\"answers\": {…}}";
+    let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
+    match map.get("answers") {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(answers)) => Ok(answers.clone()),
+        Some(other) => Err(malformed("/answers", other, wanted)),
+    }
+}
+
+/// A reply names something that was not asked: what was left unanswered is asked again with the reason, so
+/// that nothing the human said is dropped in silence.
+fn note_strangers(said: &mut [Said], strangers: &Map<String, Value>) {
+    let Some(key) = strangers.keys().next() else { return };
+    for entry in said.iter_mut().filter(|entry| **entry == Said::Nothing) {
+        *entry = Said::Unclear(format!("the reply names {}, which was not asked", quote(key)));
+    }
+}
+
+/// A header for display in at most twelve characters.
+fn short_header(header: &str) -> String {
+    crate::dialogue::wording::cut(header, 12)
+}

@@ -1,0 +1,65 @@
+//! Native calls become specs, and answers to those become native replies.
+
+use crate::support::brief;
+use aop_ask::{Answers, Kind, import};
+use serde_json::json;
+
+#[test]
+fn an_ask_user_question_call_becomes_a_spec_that_also_takes_other_text() {
+    let call = json!({"questions": [
+        {"question": "Which database?", "header": "Data base", "multiSelect": false, "options": [
+            {"label": "Postgres", "description": ""}, {"label": "SQLite", "description": "One file", "preview": "`db`"}]},
+        {"question": "Which features?", "header": "Data base", "multiSelect": true, "options": [
+            {"label": "Auth", "description": "d"}, {"label": "Export", "description": "d"}]}]});
+    let spec = import::claude_code(&call, None).unwrap();
+    let ids: Vec<_> = spec.questions().iter().map(|q| (q.id(), q.kind(), q.allow_other())).collect();
+    assert_eq!(ids, [("data_base", Kind::SingleChoice, true), ("data_base_2", Kind::MultiChoice, true)]);
+    assert_eq!(spec.topic(), "Data base");
+    assert_eq!(spec.questions()[0].options()[0].description(), "Postgres");
+    assert_eq!(spec.questions()[0].options()[1].preview(), Some("`db`"));
+    let answers = json!({"data_base": "DuckDB", "data_base_2": ["Auth", "Export"]});
+    let answers = Answers::check(&spec, &answers).unwrap();
+    assert_eq!(
+        import::claude_code_answers(&spec, &answers),
+        json!({"Which database?": "DuckDB", "Which features?": "Auth, Export"})
+    );
+    let tool_use = json!({"type": "tool_use", "name": "AskUserQuestion", "input": call});
+    assert_eq!(import::claude_code(&tool_use, None).unwrap(), spec);
+}
+
+#[test]
+fn a_request_user_input_call_keeps_its_ids_where_a_spec_can() {
+    let call = json!({"questions": [
+        {"id": "db_choice", "header": "DB", "question": "Which?", "options": [{"label": "A", "description": "d"}]},
+        {"id": "DB-Choice", "header": "DB", "question": "Which again?", "options": [{"label": "A", "description": "d"}]},
+        {"id": "7", "header": "", "question": "Token?", "options": null, "isSecret": true}]});
+    let spec = import::codex(&call, Some("setup")).unwrap();
+    let ids: Vec<_> = spec.questions().iter().map(aop_ask::Question::id).collect();
+    assert_eq!(ids, ["db_choice", "db_choice_2", "q_7"]);
+    assert!(spec.questions()[2].secret());
+    assert_eq!(spec.questions()[2].kind(), Kind::FreeText);
+    let answers = Answers::check(&spec, &json!({"db_choice": "A", "db_choice_2": "x", "q_7": "t"})).unwrap();
+    assert_eq!(
+        import::codex_reply(&call, &spec, &answers),
+        json!({"answers": {"db_choice": {"answers": ["A"]}, "DB-Choice": {"answers": ["x"]}, "7": {"answers": ["t"]}}})
+    );
+    let function_call = json!({"type": "function_call", "arguments": call.to_string()});
+    assert_eq!(import::codex(&function_call, Some("setup")).unwrap(), spec);
+}
+
+#[test]
+fn what_a_spec_cannot_carry_is_a_violation_at_the_same_place() {
+    let call = json!({"questions": [{"question": "", "header": "H", "options": [
+        {"label": "A", "description": "d"}, {"label": "A", "description": "d"}, {"description": "d"}]}]});
+    assert_eq!(
+        brief(&import::claude_code(&call, None).unwrap_err()),
+        [
+            "blank /questions/0/question",
+            "duplicate_label /questions/0/options/1/label",
+            "missing_key /questions/0/options/2/label"
+        ]
+    );
+    for call in [json!([]), json!({}), json!({"input": 1}), json!("x"), json!({"arguments": "{"})] {
+        assert_eq!(brief(&import::codex(&call, None).unwrap_err()), ["not_a_call "]);
+    }
+}

@@ -1,0 +1,366 @@
+//! The reference store: everything in memory, every promise checked on the spot. Slower and stricter than the
+//! real ones; it stops at once when the tables and the log disagree or a record does not survive its own JSON.
+
+use crate::clock::{Clock, Ids};
+use crate::error::StoreError;
+use crate::port::{
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, Lease, Pending, QuestionPage, Receipt, Store,
+};
+use aop_kernel::Envelope;
+use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::{self, Moment, Request, Secret, expire_due};
+use aop_kernel::policy::Rules;
+use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::replay::Replay;
+use aop_kernel::time::Timestamp;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+
+/// A store that forgets everything when it is dropped.
+pub struct MemoryStore {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    committed: watch::Sender<u64>,
+}
+
+struct State {
+    ids: Ids,
+    last_at: Timestamp,
+    log: Vec<Recorded>,
+    features: BTreeMap<FeatureId, Snapshot>,
+    specs: BTreeMap<FeatureId, String>,
+    operations: BTreeMap<String, (String, Envelope)>,
+    secrets: BTreeMap<QuestionId, (FeatureId, Value)>,
+    leases: BTreeMap<String, (String, Lease)>,
+    claims: BTreeMap<String, Claim>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let state = State {
+            ids: Ids::new(),
+            last_at: Timestamp::from_millis(0),
+            log: Vec::new(),
+            features: BTreeMap::new(),
+            specs: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            claims: BTreeMap::new(),
+        };
+        MemoryStore { clock, state: Mutex::new(state), committed: watch::Sender::new(0) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write<T: Send>(
+        &self,
+        work: impl FnOnce(&mut State, Timestamp) -> Result<T, StoreError> + Send,
+    ) -> Result<T, StoreError> {
+        let mut state = self.lock();
+        let now = self.clock.now().max(state.last_at);
+        let result = work(&mut state, now);
+        state.last_at = now;
+        state.verify()?;
+        self.committed.send_replace(state.log.len() as u64);
+        result
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&State, Timestamp) -> T) -> T {
+        let state = self.lock();
+        let now = self.clock.now().max(state.last_at);
+        work(&state, now)
+    }
+}
+
+impl State {
+    fn submit(&mut self, request: &Request, rules: &Rules, now: Timestamp) -> Result<Receipt, StoreError> {
+        if let Some((digest, envelope)) = self.operations.get(request.operation_id.as_str()) {
+            if *digest != request.digest {
+                return Err(request.reuse_mismatch().into());
+            }
+            return Ok(Receipt { envelope: envelope.clone(), seq: self.log.len() as u64, fresh: false });
+        }
+        let id = request.command.feature_id();
+        self.expire(id, now);
+        let snapshot = self.features.get(id).cloned().unwrap_or_default();
+        let moment = Moment { now, question_id: self.ids.question(now)? };
+        let outcome = lifecycle::apply(&snapshot, request, &moment, rules)?;
+        self.record(id, &outcome.events, outcome.secret.as_slice());
+        let entry = (request.digest.clone(), outcome.envelope.clone());
+        self.operations.insert(request.operation_id.to_string(), entry);
+        Ok(Receipt { envelope: outcome.envelope, seq: self.log.len() as u64, fresh: true })
+    }
+
+    fn expire(&mut self, id: &FeatureId, now: Timestamp) -> bool {
+        let Some(snapshot) = self.features.get(id) else { return false };
+        let expiry = expire_due(snapshot, now);
+        self.record(id, &expiry.events, &expiry.secrets);
+        !expiry.events.is_empty()
+    }
+
+    fn record(&mut self, id: &FeatureId, events: &[Stamped], secrets: &[Secret]) {
+        for stamped in events {
+            if let Event::FeatureCreated { spec: Some(spec), .. } = &stamped.event {
+                self.specs.insert(id.clone(), spec.clone());
+            }
+            self.features.entry(id.clone()).or_default().evolve(stamped);
+            self.log.push(Recorded { seq: self.log.len() as u64 + 1, stamped: stamped.clone() });
+        }
+        for secret in secrets {
+            self.secrets.insert(secret.question_id.clone(), (id.clone(), secret.answer.clone()));
+        }
+        if self.features.get(id).and_then(|s| s.feature.as_ref()).is_some_and(|f| f.status.is_terminal()) {
+            self.secrets.retain(|_, (feature, _)| feature != id);
+        }
+    }
+
+    /// The state as the clock leaves it.
+    fn view(&self, now: Timestamp) -> BTreeMap<&FeatureId, Snapshot> {
+        self.features.iter().map(|(id, snapshot)| (id, expire_due(snapshot, now).state)).collect()
+    }
+
+    fn questions(&self, now: Timestamp) -> Vec<Question> {
+        let mut all: Vec<Question> =
+            self.view(now).into_values().flat_map(|snapshot| snapshot.questions).collect();
+        all.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        all
+    }
+
+    /// The tables are what the log says, and everything survives being written down.
+    fn verify(&self) -> Result<(), StoreError> {
+        let damaged = |cause: String| StoreError::Damaged { place: "memory".into(), cause };
+        let mut replay = Replay::default();
+        for recorded in &self.log {
+            let text = serde_json::to_string(recorded).map_err(|error| damaged(error.to_string()))?;
+            let back: Recorded =
+                serde_json::from_str(&text).map_err(|error| damaged(format!("{error}: {text}")))?;
+            if back != *recorded {
+                return Err(damaged(format!("event {} does not survive its JSON: {text}", recorded.seq)));
+            }
+            replay.apply(&back);
+        }
+        if replay.features == self.features {
+            Ok(())
+        } else {
+            Err(damaged("the log and the tables disagree".into()))
+        }
+    }
+}
+
+/// A future that is ready at once.
+fn ready<'a, T: Send + 'a>(result: Result<T, StoreError>) -> Pending<'a, T> {
+    Box::pin(std::future::ready(result))
+}
+
+impl Store for MemoryStore {
+    fn submit(&self, request: Request, rules: Arc<Rules>) -> Pending<'_, Receipt> {
+        ready(self.write(move |state, now| state.submit(&request, &rules, now)))
+    }
+
+    fn expire(&self) -> Pending<'_, usize> {
+        ready(self.write(|state, now| {
+            let ids: Vec<FeatureId> = state.features.keys().cloned().collect();
+            Ok(ids.iter().filter(|id| state.expire(id, now)).count())
+        }))
+    }
+
+    fn next_deadline(&self) -> Pending<'_, Option<Timestamp>> {
+        ready(Ok(self.read(|state, _| {
+            let questions = state.features.values().flat_map(|snapshot| &snapshot.questions);
+            questions.filter(|question| question.is_open()).filter_map(|question| question.expires_at).min()
+        })))
+    }
+
+    fn now(&self) -> Pending<'_, Timestamp> {
+        ready(Ok(self.read(|_, now| now)))
+    }
+
+    fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
+        ready(Ok(self.read(|state, now| state.view(now).remove(&id).and_then(|snapshot| snapshot.feature))))
+    }
+
+    fn spec(&self, id: FeatureId) -> Pending<'_, Option<String>> {
+        ready(Ok(self.read(|state, _| state.specs.get(&id).cloned())))
+    }
+
+    fn features(&self, page: FeaturePage) -> Pending<'_, Vec<Feature>> {
+        ready(Ok(self.read(|state, now| {
+            let features = state.view(now).into_values().filter_map(|snapshot| snapshot.feature);
+            features
+                .filter(|feature| page.status.is_none_or(|status| feature.status == status))
+                .filter(|feature| match &page.only {
+                    Some(only) => feature.id == *only,
+                    None => page.adhoc || !feature.adhoc,
+                })
+                .collect()
+        })))
+    }
+
+    fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
+        ready(Ok(self.read(|state, now| state.questions(now).into_iter().find(|question| question.id == id))))
+    }
+
+    fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
+        ready(Ok(self.read(|state, now| {
+            let questions = state.questions(now).into_iter();
+            questions
+                .filter(|question| page.feature.as_ref().is_none_or(|id| question.feature_id == *id))
+                .filter(|question| page.filter.admits(question.state.status()))
+                .filter(|question| {
+                    page.after.as_ref().is_none_or(|(at, id)| (question.created_at, &question.id) > (*at, id))
+                })
+                .take(page.limit)
+                .collect()
+        })))
+    }
+
+    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
+        ready(Ok(self.read(|state, now| {
+            let mut answers: Vec<(Timestamp, Question)> = state
+                .questions(now)
+                .into_iter()
+                .filter(|question| question.feature_id == id)
+                .filter_map(|question| match question.state {
+                    QuestionState::Answered { at, .. } => Some((at, question)),
+                    QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {
+                        None
+                    }
+                })
+                .collect();
+            answers.sort_by_key(|(at, question)| std::cmp::Reverse((*at, question.id.clone())));
+            answers.into_iter().take(limit).map(|(_, question)| question).collect()
+        })))
+    }
+
+    fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>> {
+        ready(Ok(self.read(|state, _| {
+            let limit = if page.limit == 0 { usize::MAX } else { page.limit };
+            let after = state.log.iter().filter(|recorded| recorded.seq > page.after);
+            after
+                .filter(|recorded| page.feature.as_ref().is_none_or(|id| recorded.stamped.feature_id == *id))
+                .take(limit)
+                .cloned()
+                .collect()
+        })))
+    }
+
+    fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)> {
+        ready(Ok(self.read(|state, _| {
+            let mut first = BTreeMap::new();
+            for recorded in state.log.iter().filter(|recorded| recorded.seq > seq) {
+                first.entry(recorded.stamped.feature_id.clone()).or_insert(recorded.seq);
+            }
+            (first.into_iter().collect(), state.log.len() as u64)
+        })))
+    }
+
+    fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>> {
+        ready(Ok(self.read(|state, _| {
+            let snapshot = state.features.get(&id)?;
+            let mut questions = snapshot.questions.clone();
+            questions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+            let own = || state.log.iter().filter(|recorded| recorded.stamped.feature_id == id);
+            let touched = |question: &Question| {
+                own().any(|recorded| {
+                    recorded.seq >= since && recorded.stamped.event.question_id() == Some(&question.id)
+                })
+            };
+            let answered = |question: &Question| matches!(question.state, QuestionState::Answered { .. });
+            Some(FeatureFiles {
+                feature: snapshot.feature.clone()?,
+                spec: state.specs.get(&id).cloned(),
+                forms: questions
+                    .iter()
+                    .filter(|question| {
+                        question.asked.spec.is_some() && answered(question) && touched(question)
+                    })
+                    .cloned()
+                    .collect(),
+                questions: questions
+                    .iter()
+                    .filter_map(|question| serde_json::to_string(question).ok())
+                    .collect(),
+                log: own()
+                    .map(|recorded| (recorded.stamped.at, aop_kernel::log::sentence(recorded)))
+                    .collect(),
+            })
+        })))
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.committed.subscribe()
+    }
+
+    fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {
+        ready(Ok(self.read(|state, _| state.secrets.get(&id).map(|(_, answer)| answer.clone()))))
+    }
+
+    fn forget(&self, id: QuestionId) -> Pending<'_, ()> {
+        ready(self.write(|state, _| {
+            state.secrets.remove(&id);
+            Ok(())
+        }))
+    }
+
+    fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>> {
+        ready(self.write(|state, now| {
+            let epoch = match state.leases.get(&name) {
+                None => 1,
+                Some((_, lease)) if lease.expires_at <= now => lease.epoch + 1,
+                Some((owner, lease)) if *owner == holder => lease.epoch,
+                Some(_) => return Ok(None),
+            };
+            let lease = Lease { epoch, expires_at: now.plus_millis(ttl_ms) };
+            state.leases.insert(name, (holder, lease));
+            Ok(Some(lease))
+        }))
+    }
+
+    fn release_lease(&self, name: String, epoch: u64) -> Pending<'_, ()> {
+        ready(self.write(|state, _| {
+            if let Some((_, lease)) = state.leases.get_mut(&name).filter(|(_, lease)| lease.epoch == epoch) {
+                lease.expires_at = Timestamp::from_millis(0);
+            }
+            Ok(())
+        }))
+    }
+
+    fn claim(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, Claim> {
+        ready(self.write(|state, _| {
+            let wanted = Claim { holder, epoch, state: ClaimState::Claimed };
+            let claim = state.claims.entry(subject).or_insert_with(|| wanted.clone());
+            if claim.state != ClaimState::Delivered && claim.epoch < epoch {
+                claim.holder = wanted.holder;
+                claim.epoch = epoch;
+            }
+            Ok(claim.clone())
+        }))
+    }
+
+    fn advance_claim(&self, subject: String, epoch: u64, to: ClaimState) -> Pending<'_, bool> {
+        ready(self.write(|state, _| {
+            let held = |claim: &&mut Claim| claim.epoch == epoch && claim.state != ClaimState::Delivered;
+            match state.claims.get_mut(&subject).filter(held) {
+                Some(claim) => {
+                    claim.state = to;
+                    Ok(true)
+                }
+                None => Ok(false),
+            }
+        }))
+    }
+
+    fn verify(&self) -> Pending<'_, Vec<String>> {
+        ready(Ok(
+            self.read(|state, _| state.verify().err().map(|error| error.to_string()).into_iter().collect())
+        ))
+    }
+}

@@ -1,0 +1,203 @@
+//! The port: what a store owes. SQLite, PostgreSQL and the strict in-memory one keep the same promises and
+//! pass the same contract suite.
+
+use crate::error::StoreError;
+use aop_kernel::Envelope;
+use aop_kernel::event::Recorded;
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::Request;
+use aop_kernel::policy::Rules;
+use aop_kernel::question::Question;
+use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
+use aop_kernel::tools::QuestionFilter;
+use serde_json::Value;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A call under way.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What came of a mutation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Receipt {
+    /// What the caller is told.
+    pub envelope: Envelope,
+    /// The last event of the project at that moment.
+    pub seq: u64,
+    /// Whether this was the first time (false: the ledger's answer to a retry).
+    pub fresh: bool,
+}
+
+/// Which questions to list, and where to go on.
+#[derive(Debug, Clone)]
+pub struct QuestionPage {
+    /// Only this feature's.
+    pub feature: Option<FeatureId>,
+    /// Which of them.
+    pub filter: QuestionFilter,
+    /// Only those after this one, in the order of the list.
+    pub after: Option<(Timestamp, QuestionId)>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Which features to list.
+#[derive(Debug, Clone, Default)]
+pub struct FeaturePage {
+    /// Only those with this status.
+    pub status: Option<Status>,
+    /// Also those that `aop ask` made.
+    pub adhoc: bool,
+    /// Only this one.
+    pub only: Option<FeatureId>,
+}
+
+/// Which events to list.
+#[derive(Debug, Clone, Default)]
+pub struct EventPage {
+    /// Only those after this one.
+    pub after: u64,
+    /// Only this feature's.
+    pub feature: Option<FeatureId>,
+    /// At most so many; 0 is all.
+    pub limit: usize,
+}
+
+/// Everything a feature's files are made of, from one snapshot.
+#[derive(Debug, Clone)]
+pub struct FeatureFiles {
+    /// The feature as committed.
+    pub feature: Feature,
+    /// Its specification.
+    pub spec: Option<String>,
+    /// Its question records as JSON texts, in list order.
+    pub questions: Vec<String>,
+    /// Its log: time and line.
+    pub log: Vec<(Timestamp, String)>,
+    /// Answered questions that have a form, among those closed after the given event.
+    pub forms: Vec<Question>,
+}
+
+/// A lease that was granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// Grows with every change of holder: what an earlier holder still does is refused by it.
+    pub epoch: u64,
+    /// Until when it is held unless renewed.
+    pub expires_at: Timestamp,
+}
+
+/// How far a claim has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimState {
+    /// Somebody will do it.
+    Claimed,
+    /// The engine has been started for it.
+    Spawned,
+    /// It is done; never again.
+    Delivered,
+}
+
+impl ClaimState {
+    /// The name in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ClaimState::Claimed => "claimed",
+            ClaimState::Spawned => "spawned",
+            ClaimState::Delivered => "delivered",
+        }
+    }
+
+    /// Finds a state by its name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [ClaimState::Claimed, ClaimState::Spawned, ClaimState::Delivered]
+            .into_iter()
+            .find(|s| s.as_str() == name)
+    }
+}
+
+/// A claim as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Who has it.
+    pub holder: String,
+    /// The fencing epoch it was taken under.
+    pub epoch: u64,
+    /// How far it has come.
+    pub state: ClaimState,
+}
+
+/// Durable storage of one project.
+///
+/// Reads present the state with everything due already expired, without writing it; they never wait for a
+/// writer. Lists of questions are ordered by `created_at`, then id.
+pub trait Store: Send + Sync {
+    /// Decides and commits one mutation: events, rows and ledger together or not at all. When this returns
+    /// `Ok`, the change survives power loss. A retry of an operation returns the first success and writes
+    /// nothing. What was due before is expired first and stays so even when the request is refused.
+    fn submit(&self, request: Request, rules: Arc<Rules>) -> Pending<'_, Receipt>;
+
+    /// Commits the expiry of everything due now. Returns how many features changed.
+    fn expire(&self) -> Pending<'_, usize>;
+
+    /// The earliest deadline of an open question.
+    fn next_deadline(&self) -> Pending<'_, Option<Timestamp>>;
+
+    /// The time as the store sees it: the clock's, but never earlier than the last commit's.
+    fn now(&self) -> Pending<'_, Timestamp>;
+
+    /// One feature.
+    fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>>;
+
+    /// The specification of a feature.
+    fn spec(&self, id: FeatureId) -> Pending<'_, Option<String>>;
+
+    /// Features by id.
+    fn features(&self, page: FeaturePage) -> Pending<'_, Vec<Feature>>;
+
+    /// One question, whichever feature it belongs to.
+    fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>>;
+
+    /// A page of questions.
+    fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>>;
+
+    /// The last answered questions of a feature, newest first.
+    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>>;
+
+    /// Committed events in order.
+    fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>>;
+
+    /// Features with events after this one, each with the first of them, and the last event there is.
+    fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)>;
+
+    /// What the files of a feature are made of. `forms` covers what was closed from event `since` on.
+    fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>>;
+
+    /// A receiver that changes after every commit, of this process or another.
+    fn changes(&self) -> watch::Receiver<u64>;
+
+    /// A secret answer, for the engine that asked.
+    fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>>;
+
+    /// Erases a secret answer once it was delivered. Erasing twice is no error.
+    fn forget(&self, id: QuestionId) -> Pending<'_, ()>;
+
+    /// Takes or renews a lease. `None` when somebody else holds it.
+    fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>>;
+
+    /// Gives a lease back; nothing happens when it is no longer held under this epoch.
+    fn release_lease(&self, name: String, epoch: u64) -> Pending<'_, ()>;
+
+    /// Claims a subject once. `Ok` holds the claim as it stands: the caller has it exactly when holder and
+    /// epoch are its own. A higher epoch takes over a claim that is not delivered; a lower one never does.
+    fn claim(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, Claim>;
+
+    /// Moves a claim forward under its epoch. `false` when the claim has gone to somebody else.
+    fn advance_claim(&self, subject: String, epoch: u64, state: ClaimState) -> Pending<'_, bool>;
+
+    /// Compares the tables with a replay of the log and checks the medium. Each finding is one sentence.
+    fn verify(&self) -> Pending<'_, Vec<String>>;
+}

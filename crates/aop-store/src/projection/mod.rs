@@ -1,0 +1,157 @@
+//! The files below `.aop/features/`: made from the store after a commit, for people and scripts to read, and
+//! never read back as truth.
+//!
+//! `.aop/projected` holds the last event that all files show. Whoever writes next starts from there, so a
+//! crash between a commit and its files is mended by the next command. One process projects at a time and
+//! from a fresh snapshot, so an older file never lands on a newer one.
+
+mod files;
+mod render;
+
+use crate::error::StoreError;
+use crate::fault::crash_point;
+use crate::port::{FeaturePage, Store};
+use aop_kernel::ids::FeatureId;
+use aop_kernel::status::Held;
+use files::{read_number, try_lock_for, write_atomically};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// A long list of features is not written more often than this.
+const INDEX_PERIOD: Duration = Duration::from_secs(1);
+/// Up to so many features the index is written every time: it costs nothing and is never behind.
+const SHORT_INDEX: usize = 1_000;
+/// How long to wait for another process that is writing files.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a file could not be brought up to date. The operation it belongs to stands all the same.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectionError {
+    /// The store could not be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file could not be written.
+    #[error("{}: {cause}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        cause: std::io::Error,
+    },
+    /// Another process has been writing files for too long.
+    #[error("another process is still writing the files below .aop/features/")]
+    Busy,
+}
+
+/// Writes the files of one project.
+#[derive(Debug, Clone)]
+pub struct Projector {
+    dir: PathBuf,
+}
+
+impl Projector {
+    /// For this `.aop` folder.
+    pub fn new(dir: &Path) -> Self {
+        Projector { dir: dir.to_owned() }
+    }
+
+    /// Brings the files of every feature that changed up to date.
+    pub async fn catch_up(&self, store: &dyn Store) -> Result<(), ProjectionError> {
+        let _lock = try_lock_for(&self.dir.join("projections.lock"), PATIENCE)?;
+        let watermark = self.dir.join("projected");
+        let done = read_number(&watermark);
+        let (changed, last) = store.changed_since(done).await?;
+        for (id, first) in &changed {
+            self.write_feature(store, id, *first).await?;
+        }
+        if !changed.is_empty() || !self.index().exists() {
+            self.write_index(store).await?;
+        }
+        if last != done {
+            write_atomically(&watermark, last.to_string().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes every file anew.
+    pub async fn rebuild(&self, store: &dyn Store) -> Result<usize, ProjectionError> {
+        match fs::remove_file(self.dir.join("projected")) {
+            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+                return Err(ProjectionError::File { path: self.dir.join("projected"), cause });
+            }
+            Ok(()) | Err(_) => {}
+        }
+        let (features, _) = store.changed_since(0).await?;
+        self.catch_up(store).await?;
+        Ok(features.len())
+    }
+
+    /// The files that are missing or differ from what the store would write.
+    pub async fn stale(&self, store: &dyn Store) -> Result<Vec<PathBuf>, ProjectionError> {
+        let (features, _) = store.changed_since(0).await?;
+        let mut stale = Vec::new();
+        for (id, first) in features {
+            for (path, content) in self.files_of(store, &id, first).await? {
+                if fs::read(&path).ok().as_deref() != Some(content.as_bytes()) {
+                    stale.push(path);
+                }
+            }
+        }
+        Ok(stale)
+    }
+
+    async fn write_feature(
+        &self,
+        store: &dyn Store,
+        id: &FeatureId,
+        since: u64,
+    ) -> Result<(), ProjectionError> {
+        for (path, content) in self.files_of(store, id, since).await? {
+            write_atomically(&path, content.as_bytes())?;
+            crash_point("mid_projection");
+        }
+        Ok(())
+    }
+
+    /// Paths and contents of a feature's files.
+    async fn files_of(
+        &self,
+        store: &dyn Store,
+        id: &FeatureId,
+        since: u64,
+    ) -> Result<Vec<(PathBuf, String)>, ProjectionError> {
+        let Some(files) = store.feature_files(id.clone(), since).await? else { return Ok(Vec::new()) };
+        let dir = self.dir.join("features").join(id.as_str());
+        let mut list = vec![
+            (dir.join("questions.json"), render::questions(&files)),
+            (dir.join("decisions.md"), render::decisions(&files)),
+        ];
+        list.extend(files.spec.as_ref().map(|spec| (dir.join("spec.md"), spec.clone())));
+        for question in &files.forms {
+            let path = dir.join("answers").join(format!("{}.json", question.id));
+            list.extend(render::answer(question).map(|content| (path, content)));
+        }
+        // Last, because its version says that the others are at least as new.
+        list.push((dir.join("state.md"), render::state(&files)));
+        Ok(list)
+    }
+
+    async fn write_index(&self, store: &dyn Store) -> Result<(), ProjectionError> {
+        let path = self.index();
+        let features = store.features(FeaturePage::default()).await?;
+        let age = fs::metadata(&path)
+            .and_then(|meta| meta.modified())
+            .ok()
+            .and_then(|at| SystemTime::now().duration_since(at).ok());
+        if features.len() > SHORT_INDEX && age.is_some_and(|age| age < INDEX_PERIOD) {
+            return Ok(());
+        }
+        let records: Vec<_> = features.iter().map(|feature| feature.record(Held::No)).collect();
+        write_atomically(&path, render::index(&records).as_bytes())
+    }
+
+    fn index(&self) -> PathBuf {
+        self.dir.join("features").join("index.json")
+    }
+}

@@ -1,0 +1,109 @@
+//! The use cases: a tool call in, an envelope out. The command line, MCP and HTTP all come through here and
+//! hold no rules of their own.
+
+use crate::port::{FeaturePage, QuestionPage, Receipt, Store};
+use aop_kernel::context::Context;
+use aop_kernel::feature::FeatureRecord;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::lifecycle::Request;
+use aop_kernel::policy::Rules;
+use aop_kernel::question::{Question, QuestionStatus};
+use aop_kernel::role::Caller;
+use aop_kernel::status::Held;
+use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use serde::Serialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A store together with the rules its project is run by.
+#[derive(Clone)]
+pub struct Service {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// The rules.
+    pub rules: Arc<Rules>,
+}
+
+/// A list as it stands inside an envelope.
+#[derive(Debug, Serialize)]
+pub struct Items<T> {
+    /// What is listed.
+    pub items: Vec<T>,
+}
+
+impl Service {
+    /// Runs a tool by name.
+    pub async fn call(
+        &self,
+        tool: Tool,
+        caller: &Caller,
+        input: &Value,
+        surface: &'static str,
+    ) -> Result<Envelope, Refusal> {
+        match parse(tool, caller, input, surface, &self.rules)? {
+            Call::Mutate(request) => Ok(self.submit(*request).await?.envelope),
+            Call::Read(query) => self.read(query).await,
+        }
+    }
+
+    /// Commits one mutation.
+    pub async fn submit(&self, request: Request) -> Result<Receipt, Refusal> {
+        Ok(self.store.submit(request, Arc::clone(&self.rules)).await?)
+    }
+
+    /// Answers one query.
+    pub async fn read(&self, query: Query) -> Result<Envelope, Refusal> {
+        match query {
+            Query::Feature(id) => Ok(Envelope::success(&self.feature(&id).await?)),
+            Query::Features { status, all, only } => {
+                let items = self.features(FeaturePage { status, adhoc: all, only }).await?;
+                Ok(Envelope::success(&Items { items }))
+            }
+            Query::Context(query) => {
+                let context = self.context(&query.feature_id, query.history_limit as usize).await?;
+                Ok(Envelope::success(&context))
+            }
+            Query::Questions { feature_id, status } => {
+                let items = self.questions_of(&feature_id, status).await?;
+                Ok(Envelope::success(&Items { items }))
+            }
+        }
+    }
+
+    /// The record of one feature.
+    pub async fn feature(&self, id: &FeatureId) -> Result<FeatureRecord, Refusal> {
+        let feature = self.store.feature(id.clone()).await?.ok_or_else(|| not_found(id))?;
+        Ok(feature.record(Held::No))
+    }
+
+    /// The records of features.
+    pub async fn features(&self, page: FeaturePage) -> Result<Vec<FeatureRecord>, Refusal> {
+        let features = self.store.features(page).await?;
+        Ok(features.iter().map(|feature| feature.record(Held::No)).collect())
+    }
+
+    /// The questions of one feature that exists.
+    pub async fn questions_of(
+        &self,
+        id: &FeatureId,
+        filter: QuestionFilter,
+    ) -> Result<Vec<Question>, Refusal> {
+        self.feature(id).await?;
+        let page = QuestionPage { feature: Some(id.clone()), filter, after: None, limit: usize::MAX };
+        Ok(self.store.questions(page).await?)
+    }
+
+    /// What a turn is told.
+    pub async fn context(&self, id: &FeatureId, history_limit: usize) -> Result<Context, Refusal> {
+        let feature = self.store.feature(id.clone()).await?.ok_or_else(|| not_found(id))?;
+        let spec = self.store.spec(id.clone()).await?;
+        let open = self.questions_of(id, QuestionFilter::Only(QuestionStatus::Open)).await?;
+        let answers = self.store.recent_answers(id.clone(), history_limit).await?;
+        Ok(Context::new(&feature, spec, Held::No, open, answers))
+    }
+}
+
+fn not_found(id: &FeatureId) -> Refusal {
+    Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
+}

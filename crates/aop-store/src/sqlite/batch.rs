@@ -1,0 +1,288 @@
+//! Writing inside one transaction: the ledger, the snapshot, the kernel's decision, and the rows it gives.
+
+use super::connect::{PROJECT, explain};
+use super::read::{parse_feature, parse_question};
+use crate::clock::Ids;
+use crate::error::StoreError;
+use crate::port::Receipt;
+use aop_kernel::Envelope;
+use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::{self, Moment, Request, Secret};
+use aop_kernel::policy::Rules;
+use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::time::Timestamp;
+use rusqlite::{OptionalExtension, Params, Row, Transaction};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Due features that one call expires at most, so that a long backlog is worked off in several commits.
+const EXPIRE_AT_ONCE: usize = 256;
+
+/// One open transaction, shared by the calls of a batch.
+pub(super) struct Batch<'a> {
+    transaction: &'a Transaction<'a>,
+    path: &'a Path,
+    ids: &'a mut Ids,
+    pub(super) now: Timestamp,
+    seq: u64,
+    seq_before: u64,
+}
+
+impl<'a> Batch<'a> {
+    /// Starts a batch. Its time is the clock's, but never earlier than that of any commit before.
+    pub(super) fn begin(
+        transaction: &'a Transaction<'a>,
+        path: &'a Path,
+        clock: Timestamp,
+        ids: &'a mut Ids,
+    ) -> Result<Self, StoreError> {
+        let (seq, last_at) = transaction
+            .query_row("SELECT last_seq, last_at FROM projects WHERE project = ?1", [PROJECT], |row| {
+                Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?))
+            })
+            .map_err(|error| explain(path, &error))?;
+        let now = clock.max(Timestamp::from_millis(last_at));
+        Ok(Batch { transaction, path, ids, now, seq, seq_before: seq })
+    }
+
+    /// Runs one member on a savepoint: what it wrote goes away when the medium failed it. A refusal keeps
+    /// what the clock did before it.
+    pub(super) fn member<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let seq = self.seq;
+        self.execute("SAVEPOINT member", ())?;
+        let result = work(self);
+        if !matches!(result, Ok(_) | Err(StoreError::Refused(_))) {
+            self.seq = seq;
+            self.execute("ROLLBACK TO member", ())?;
+        }
+        self.execute("RELEASE member", ())?;
+        result
+    }
+
+    /// Writes the counters; the last event of the project is the result.
+    pub(super) fn finish(self) -> Result<u64, StoreError> {
+        if self.seq != self.seq_before {
+            self.execute(
+                "UPDATE projects SET last_seq = ?2, last_at = max(last_at, ?3) WHERE project = ?1",
+                (PROJECT, self.seq.cast_signed(), self.now.as_millis()),
+            )?;
+        }
+        Ok(self.seq)
+    }
+
+    /// Decides one request and writes what follows from it.
+    pub(super) fn submit(&mut self, request: &Request, rules: &Rules) -> Result<Receipt, StoreError> {
+        if let Some(envelope) = self.replay(request)? {
+            return Ok(Receipt { envelope, seq: self.seq, fresh: false });
+        }
+        let feature_id = request.command.feature_id();
+        let snapshot = self.snapshot(feature_id, request.command.question_id())?;
+        let expiry = lifecycle::expire_due(&snapshot, self.now);
+        self.record(&expiry.events, &expiry.state, &expiry.secrets)?;
+        let moment = Moment { now: self.now, question_id: self.ids.question(self.now)? };
+        let outcome = lifecycle::apply(&expiry.state, request, &moment, rules)?;
+        let mut state = expiry.state;
+        for stamped in &outcome.events {
+            state.evolve(stamped);
+        }
+        self.record(&outcome.events, &state, outcome.secret.as_slice())?;
+        self.execute(
+            "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
+            (PROJECT, request.operation_id.as_str(), &request.digest, outcome.envelope.as_str()),
+        )?;
+        Ok(Receipt { envelope: outcome.envelope, seq: self.seq, fresh: true })
+    }
+
+    /// The first success of this operation, if there was one; a mismatch when it was another request.
+    fn replay(&self, request: &Request) -> Result<Option<Envelope>, StoreError> {
+        let found = self.first(
+            "SELECT digest, envelope FROM operations WHERE project = ?1 AND operation_id = ?2",
+            (PROJECT, request.operation_id.as_str()),
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+        )?;
+        match found {
+            None => Ok(None),
+            Some((digest, envelope)) if digest == request.digest => Ok(Some(Envelope::from_ledger(envelope))),
+            Some(_) => Err(request.reuse_mismatch().into()),
+        }
+    }
+
+    /// Expires what is due, a bounded number of features at a time.
+    pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
+        let due = self.all(
+            "SELECT DISTINCT feature_id FROM questions
+             WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT ?3",
+            (PROJECT, self.now.as_millis(), EXPIRE_AT_ONCE.cast_signed()),
+            |row| row.get::<_, String>(0),
+        )?;
+        for feature_id in &due {
+            let feature_id = FeatureId::parse(feature_id)?;
+            let snapshot = self.snapshot(&feature_id, None)?;
+            let expiry = lifecycle::expire_due(&snapshot, self.now);
+            self.record(&expiry.events, &expiry.state, &expiry.secrets)?;
+        }
+        Ok(due.len())
+    }
+
+    /// The feature, its open questions and the named one.
+    fn snapshot(
+        &self,
+        feature_id: &FeatureId,
+        question_id: Option<&QuestionId>,
+    ) -> Result<Snapshot, StoreError> {
+        let feature = self.first(
+            "SELECT record FROM features WHERE project = ?1 AND feature_id = ?2",
+            (PROJECT, feature_id.as_str()),
+            |row| row.get::<_, String>(0),
+        )?;
+        let records = self.all(
+            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'open'",
+            (PROJECT, feature_id.as_str()),
+            |row| row.get::<_, String>(0),
+        )?;
+        let mut questions =
+            records.iter().map(|record| parse_question(record)).collect::<Result<Vec<Question>, _>>()?;
+        questions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        if let Some(id) = question_id
+            && !questions.iter().any(|question| question.id == *id)
+        {
+            let named = self.first(
+                "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
+                (PROJECT, id.as_str(), feature_id.as_str()),
+                |row| row.get::<_, String>(0),
+            )?;
+            questions.extend(named.map(|record| parse_question(&record)).transpose()?);
+        }
+        Ok(Snapshot { feature: feature.map(|record| parse_feature(&record)).transpose()?, questions })
+    }
+
+    /// Appends events and writes the rows they changed; `state` is the state after them.
+    fn record(&mut self, events: &[Stamped], state: &Snapshot, secrets: &[Secret]) -> Result<(), StoreError> {
+        let Some(feature) = state.feature.as_ref().filter(|_| !events.is_empty()) else { return Ok(()) };
+        let mut touched = BTreeSet::new();
+        for stamped in events {
+            self.append(stamped)?;
+            match &stamped.event {
+                Event::FeatureCreated { spec: Some(spec), .. } => {
+                    self.execute(
+                        "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)",
+                        (PROJECT, feature.id.as_str(), spec),
+                    )?;
+                }
+                event => touched.extend(event.question_id()),
+            }
+        }
+        self.execute(
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6",
+            (
+                PROJECT,
+                feature.id.as_str(),
+                feature.status.as_str(),
+                feature.adhoc,
+                feature.version.cast_signed(),
+                json(feature)?,
+            ),
+        )?;
+        for question in touched.into_iter().filter_map(|id| state.question(id)) {
+            self.write_question(question)?;
+        }
+        for secret in secrets {
+            self.execute(
+                "INSERT INTO secrets (project, question_id, feature_id, answer) VALUES (?1, ?2, ?3, ?4)",
+                (PROJECT, secret.question_id.as_str(), feature.id.as_str(), secret.answer.to_string()),
+            )?;
+        }
+        if feature.status.is_terminal() {
+            self.execute(
+                "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2",
+                (PROJECT, feature.id.as_str()),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, stamped: &Stamped) -> Result<(), StoreError> {
+        self.seq += 1;
+        let recorded = Recorded { seq: self.seq, stamped: stamped.clone() };
+        self.execute(
+            "INSERT INTO events (project, seq, feature_id, at, question_id, line, event)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            (
+                PROJECT,
+                self.seq.cast_signed(),
+                stamped.feature_id.as_str(),
+                stamped.at.as_millis(),
+                stamped.event.question_id().map(QuestionId::as_str),
+                aop_kernel::log::sentence(&recorded),
+                json(stamped)?,
+            ),
+        )
+    }
+
+    fn write_question(&self, question: &Question) -> Result<(), StoreError> {
+        let answered_at = match &question.state {
+            QuestionState::Answered { at, .. } => Some(at.as_millis()),
+            QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
+        };
+        self.execute(
+            "INSERT INTO questions (project, question_id, feature_id, status, created_at, expires_at, answered_at, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (project, question_id) DO UPDATE SET status = ?4, answered_at = ?7, record = ?8",
+            (
+                PROJECT,
+                question.id.as_str(),
+                question.feature_id.as_str(),
+                question.state.status().as_str(),
+                question.created_at.as_millis(),
+                question.expires_at.map(Timestamp::as_millis),
+                answered_at,
+                json(question)?,
+            ),
+        )
+    }
+
+    /// Erases a secret.
+    pub(super) fn forget(&mut self, id: &QuestionId) -> Result<(), StoreError> {
+        self.execute("DELETE FROM secrets WHERE project = ?1 AND question_id = ?2", (PROJECT, id.as_str()))
+    }
+
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
+        let run = || self.transaction.prepare_cached(sql)?.execute(params);
+        run().map(drop).map_err(|error| explain(self.path, &error))
+    }
+
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>, StoreError> {
+        let run = || self.transaction.prepare_cached(sql)?.query_row(params, map).optional();
+        run().map_err(|error| explain(self.path, &error))
+    }
+
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let run = || {
+            self.transaction
+                .prepare_cached(sql)?
+                .query_map(params, map)?
+                .collect::<rusqlite::Result<Vec<T>>>()
+        };
+        run().map_err(|error| explain(self.path, &error))
+    }
+}
+
+fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value)
+        .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })
+}

@@ -1,0 +1,181 @@
+//! The embedded store: SQLite in WAL mode at `.aop/aop.db`, `synchronous=FULL`.
+//!
+//! One thread owns the writing connection; callers queue, the queue is drained into one commit, replies go
+//! out after it. Other processes may write too: a lock file makes them a fair queue. Reads use their own
+//! connections and never wait.
+
+mod batch;
+mod claims;
+mod connect;
+mod read;
+mod verify;
+mod watch;
+mod writer;
+
+use crate::clock::Clock;
+use crate::error::StoreError;
+use crate::port::{
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, Lease, Pending, QuestionPage, Receipt, Store,
+};
+use aop_kernel::event::Recorded;
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::Request;
+use aop_kernel::policy::Rules;
+use aop_kernel::question::Question;
+use aop_kernel::time::Timestamp;
+use batch::Batch;
+use read::Reader;
+use rusqlite::Connection;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::oneshot;
+use writer::Writer;
+
+/// The embedded store of one project.
+pub struct SqliteStore {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    readers: Mutex<Vec<Connection>>,
+    writer: Writer,
+    watcher: watch::Watcher,
+}
+
+impl SqliteStore {
+    /// Opens `.aop/aop.db` below the given `.aop` folder, and creates or migrates it under the write lock.
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let path = dir.join("aop.db");
+        let first = connect::open_ready(&path)?;
+        let watcher = watch::Watcher::new(path.clone(), connect::last_seq(&first, &path)?);
+        let writer = Writer::new(path.clone(), Arc::clone(&clock), watcher.sender());
+        Ok(SqliteStore { path, clock, readers: Mutex::new(vec![first]), writer, watcher })
+    }
+
+    /// Runs one read on a consistent snapshot.
+    fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<'_, T> {
+        Box::pin(async move {
+            let mut pool = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+            let pooled = pool.pop();
+            drop(pool);
+            let connection = match pooled {
+                Some(connection) => connection,
+                None => connect::open_reader(&self.path)?,
+            };
+            let result =
+                Reader::begin(&connection, &self.path, self.clock.now()).and_then(|reader| work(&reader));
+            self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+            result
+        })
+    }
+
+    /// Runs one write inside the next batch and answers after its commit.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<'_, T> {
+        let (reply, answer) = oneshot::channel();
+        let queued = self.writer.enqueue(work, reply);
+        Box::pin(async move {
+            queued?;
+            answer.await.unwrap_or_else(|_| {
+                Err(StoreError::Unavailable {
+                    place: self.path.display().to_string(),
+                    cause: "the writer stopped before it answered".into(),
+                    hint:
+                        "run the command again; if it was committed, its operation id returns the same answer"
+                            .into(),
+                })
+            })
+        })
+    }
+}
+
+impl Store for SqliteStore {
+    fn submit(&self, request: Request, rules: Arc<Rules>) -> Pending<'_, Receipt> {
+        self.write(move |batch| batch.submit(&request, &rules))
+    }
+
+    fn expire(&self) -> Pending<'_, usize> {
+        self.write(|batch| batch.expire())
+    }
+
+    fn next_deadline(&self) -> Pending<'_, Option<Timestamp>> {
+        self.read(|reader| reader.next_deadline())
+    }
+
+    fn now(&self) -> Pending<'_, Timestamp> {
+        self.read(|reader| Ok(reader.now()))
+    }
+
+    fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
+        self.read(move |reader| Ok(reader.view(&id)?.feature))
+    }
+
+    fn spec(&self, id: FeatureId) -> Pending<'_, Option<String>> {
+        self.read(move |reader| reader.spec(&id))
+    }
+
+    fn features(&self, page: FeaturePage) -> Pending<'_, Vec<Feature>> {
+        self.read(move |reader| reader.features(&page))
+    }
+
+    fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
+        self.read(move |reader| reader.question(&id))
+    }
+
+    fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
+        self.read(move |reader| reader.questions(&page))
+    }
+
+    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
+        self.read(move |reader| reader.recent_answers(&id, limit))
+    }
+
+    fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>> {
+        self.read(move |reader| reader.events(&page))
+    }
+
+    fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)> {
+        self.read(move |reader| reader.changed_since(seq))
+    }
+
+    fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>> {
+        self.read(move |reader| reader.feature_files(&id, since))
+    }
+
+    fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.watcher.subscribe()
+    }
+
+    fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {
+        self.read(move |reader| reader.secret(&id))
+    }
+
+    fn forget(&self, id: QuestionId) -> Pending<'_, ()> {
+        self.write(move |batch| batch.forget(&id))
+    }
+
+    fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>> {
+        self.write(move |batch| batch.acquire_lease(&name, &holder, ttl_ms))
+    }
+
+    fn release_lease(&self, name: String, epoch: u64) -> Pending<'_, ()> {
+        self.write(move |batch| batch.release_lease(&name, epoch))
+    }
+
+    fn claim(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, Claim> {
+        self.write(move |batch| batch.claim(&subject, &holder, epoch))
+    }
+
+    fn advance_claim(&self, subject: String, epoch: u64, state: ClaimState) -> Pending<'_, bool> {
+        self.write(move |batch| batch.advance_claim(&subject, epoch, state))
+    }
+
+    fn verify(&self) -> Pending<'_, Vec<String>> {
+        self.read(|reader| reader.verify())
+    }
+}

@@ -1,0 +1,340 @@
+//! Reading: every query runs on one snapshot of the file and shows what is due as already expired.
+
+use super::connect::{PROJECT, explain};
+use crate::error::StoreError;
+use crate::port::{EventPage, FeatureFiles, FeaturePage, QuestionPage};
+use aop_kernel::event::{Recorded, Snapshot, Stamped};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::expire_due;
+use aop_kernel::question::{Question, QuestionState, QuestionStatus};
+use aop_kernel::time::Timestamp;
+use aop_kernel::tools::QuestionFilter;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One snapshot of the file, and the time it is looked at.
+pub(super) struct Reader<'a> {
+    transaction: Transaction<'a>,
+    path: &'a Path,
+    now: Timestamp,
+}
+
+/// What the clock has done to features and questions without anybody having written it yet.
+#[derive(Default)]
+struct Overlay {
+    features: BTreeMap<FeatureId, Feature>,
+    questions: BTreeMap<QuestionId, Question>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn begin(
+        connection: &'a Connection,
+        path: &'a Path,
+        clock: Timestamp,
+    ) -> Result<Self, StoreError> {
+        let begin = || {
+            let transaction = connection.unchecked_transaction()?;
+            let last_at: i64 = transaction
+                .prepare_cached("SELECT last_at FROM projects WHERE project = ?1")?
+                .query_row([PROJECT], |row| row.get(0))?;
+            Ok((transaction, last_at))
+        };
+        let (transaction, last_at) = begin().map_err(|error| explain(path, &error))?;
+        Ok(Reader { transaction, path, now: clock.max(Timestamp::from_millis(last_at)) })
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The feature with its open questions, as the clock leaves them.
+    pub(super) fn view(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
+        Ok(expire_due(&self.committed(id)?, self.now).state)
+    }
+
+    fn committed(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
+        let feature = self
+            .texts("SELECT record FROM features WHERE project = ?1 AND feature_id = ?2", &[&id.as_str()])?;
+        let open = self.texts(
+            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'open'
+             ORDER BY created_at, question_id",
+            &[&id.as_str()],
+        )?;
+        Ok(Snapshot {
+            feature: feature.first().map(|record| parse_feature(record)).transpose()?,
+            questions: open.iter().map(|record| parse_question(record)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// What is due and not written yet, of one feature or of all. Usually nothing.
+    fn overlay(&self, only: Option<&FeatureId>) -> Result<Overlay, StoreError> {
+        let due = self.texts(
+            "SELECT DISTINCT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2",
+            &[&self.now.as_millis()],
+        )?;
+        let mut overlay = Overlay::default();
+        for id in due {
+            let id = FeatureId::parse(&id)?;
+            if only.is_some_and(|only| *only != id) {
+                continue;
+            }
+            let before = self.committed(&id)?;
+            let after = expire_due(&before, self.now).state;
+            let changed = after
+                .questions
+                .into_iter()
+                .filter(|question| before.question(&question.id) != Some(question));
+            overlay.questions.extend(changed.map(|question| (question.id.clone(), question)));
+            overlay.features.extend(after.feature.map(|feature| (id, feature)));
+        }
+        Ok(overlay)
+    }
+
+    pub(super) fn spec(&self, id: &FeatureId) -> Result<Option<String>, StoreError> {
+        let found =
+            self.texts("SELECT spec FROM specs WHERE project = ?1 AND feature_id = ?2", &[&id.as_str()])?;
+        Ok(found.into_iter().next())
+    }
+
+    pub(super) fn features(&self, page: &FeaturePage) -> Result<Vec<Feature>, StoreError> {
+        let mut overlay = self.overlay(page.only.as_ref())?;
+        let records = match &page.only {
+            Some(id) => self.texts(
+                "SELECT record FROM features WHERE project = ?1 AND feature_id = ?2",
+                &[&id.as_str()],
+            )?,
+            None => self.texts(
+                "SELECT record FROM features WHERE project = ?1 AND (adhoc = 0 OR ?2) ORDER BY feature_id",
+                &[&page.adhoc],
+            )?,
+        };
+        let mut features = Vec::with_capacity(records.len());
+        for record in &records {
+            let feature = parse_feature(record)?;
+            let feature = overlay.features.remove(&feature.id).unwrap_or(feature);
+            if page.status.is_none_or(|status| feature.status == status) {
+                features.push(feature);
+            }
+        }
+        Ok(features)
+    }
+
+    pub(super) fn question(&self, id: &QuestionId) -> Result<Option<Question>, StoreError> {
+        let found = self
+            .texts("SELECT record FROM questions WHERE project = ?1 AND question_id = ?2", &[&id.as_str()])?;
+        let Some(question) = found.first().map(|record| parse_question(record)).transpose()? else {
+            return Ok(None);
+        };
+        if !question.is_open() {
+            return Ok(Some(question));
+        }
+        Ok(self.view(&question.feature_id)?.question(id).cloned())
+    }
+
+    /// A page: the committed rows, with what the clock changed taken out and put where it belongs now.
+    pub(super) fn questions(&self, page: &QuestionPage) -> Result<Vec<Question>, StoreError> {
+        let overlay = self.overlay(page.feature.as_ref())?;
+        let after = page.after.clone();
+        let is_after = |question: &Question| {
+            after.as_ref().is_none_or(|(at, id)| (question.created_at, &question.id) > (*at, id))
+        };
+        let rows = self.question_rows(page, page.limit.saturating_add(overlay.questions.len()))?;
+        let mut items: Vec<Question> =
+            rows.into_iter().filter(|question| !overlay.questions.contains_key(&question.id)).collect();
+        let changed = overlay.questions.into_values();
+        items.extend(
+            changed.filter(|question| page.filter.admits(question.state.status()) && is_after(question)),
+        );
+        items.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        items.truncate(page.limit);
+        Ok(items)
+    }
+
+    fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<Question>, StoreError> {
+        let mut sql = String::from("SELECT record FROM questions WHERE project = ?1");
+        let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+        let mut bind = |condition: &str, value: Box<dyn ToSql>, sql: &mut String| {
+            values.push(value);
+            sql.push_str(&condition.replace("{}", &format!("?{}", values.len() + 1)));
+        };
+        if let QuestionFilter::Only(status) = page.filter {
+            bind(" AND status = {}", Box::new(status.as_str()), &mut sql);
+            if status == QuestionStatus::Open {
+                let now = self.now.as_millis();
+                bind(" AND (expires_at IS NULL OR expires_at > {})", Box::new(now), &mut sql);
+            }
+        }
+        if let Some(feature) = &page.feature {
+            bind(" AND feature_id = {}", Box::new(feature.as_str().to_owned()), &mut sql);
+        }
+        if let Some((at, id)) = &page.after {
+            bind(" AND (created_at, question_id) > ({}, ", Box::new(at.as_millis()), &mut sql);
+            bind("{})", Box::new(id.as_str().to_owned()), &mut sql);
+        }
+        bind(
+            " ORDER BY created_at, question_id LIMIT {}",
+            Box::new(i64::try_from(limit).unwrap_or(-1)),
+            &mut sql,
+        );
+        let borrowed: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+        self.texts(&sql, &borrowed)?.iter().map(|record| parse_question(record)).collect()
+    }
+
+    pub(super) fn recent_answers(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
+        let rows = self.texts(
+            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'answered'
+             ORDER BY answered_at DESC, question_id DESC LIMIT ?3",
+            &[&id.as_str(), &i64::try_from(limit).unwrap_or(-1)],
+        )?;
+        let mut answers = rows.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
+        answers.extend(self.overlay(Some(id))?.questions.into_values());
+        let answered_at = |question: &Question| match question.state {
+            QuestionState::Answered { at, .. } => Some(at),
+            QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
+        };
+        answers.retain(|question| answered_at(question).is_some());
+        answers.sort_by_key(|question| std::cmp::Reverse((answered_at(question), question.id.clone())));
+        answers.truncate(limit);
+        Ok(answers)
+    }
+
+    pub(super) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
+        let sql = "SELECT min(expires_at) FROM questions WHERE project = ?1 AND status = 'open' AND expires_at IS NOT NULL";
+        let run =
+            || self.transaction.prepare_cached(sql)?.query_row([PROJECT], |row| row.get::<_, Option<i64>>(0));
+        run().map(|at| at.map(Timestamp::from_millis)).map_err(|error| explain(self.path, &error))
+    }
+
+    pub(super) fn events(&self, page: &EventPage) -> Result<Vec<Recorded>, StoreError> {
+        let limit = if page.limit == 0 { -1 } else { i64::try_from(page.limit).unwrap_or(-1) };
+        let after = page.after.cast_signed();
+        let rows = match &page.feature {
+            Some(feature) => self.rows(
+                "SELECT seq, event FROM events WHERE project = ?1 AND seq > ?2 AND feature_id = ?3 ORDER BY seq LIMIT ?4",
+                &[&after, &feature.as_str(), &limit],
+                seq_and_text,
+            ),
+            None => self.rows(
+                "SELECT seq, event FROM events WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+                &[&after, &limit],
+                seq_and_text,
+            ),
+        }?;
+        rows.iter().map(|(seq, text)| Ok(Recorded { seq: *seq, stamped: parse_event(*seq, text)? })).collect()
+    }
+
+    pub(super) fn changed_since(&self, seq: u64) -> Result<(Vec<(FeatureId, u64)>, u64), StoreError> {
+        let rows = self.rows(
+            "SELECT min(seq), feature_id FROM events WHERE project = ?1 AND seq > ?2 GROUP BY feature_id",
+            &[&seq.cast_signed()],
+            seq_and_text,
+        )?;
+        let changed = rows
+            .into_iter()
+            .map(|(first, id)| Ok((FeatureId::parse(&id)?, first)))
+            .collect::<Result<Vec<_>, StoreError>>()?;
+        let last = super::connect::last_seq(&self.transaction, self.path)?;
+        Ok((changed, last))
+    }
+
+    pub(super) fn feature_files(
+        &self,
+        id: &FeatureId,
+        since: u64,
+    ) -> Result<Option<FeatureFiles>, StoreError> {
+        let Some(feature) = self.committed(id)?.feature else { return Ok(None) };
+        let questions = self.texts(
+            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 ORDER BY created_at, question_id",
+            &[&id.as_str()],
+        )?;
+        let log = self.rows(
+            "SELECT at, line FROM events WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
+            &[&id.as_str()],
+            |row| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, String>(1)?)),
+        )?;
+        let closed = self.texts(
+            "SELECT q.record FROM events e JOIN questions q ON q.project = e.project AND q.question_id = e.question_id
+             WHERE e.project = ?1 AND e.feature_id = ?2 AND e.seq >= ?3 AND q.status = 'answered'
+             GROUP BY q.question_id",
+            &[&id.as_str(), &since.cast_signed()],
+        )?;
+        let forms = closed
+            .iter()
+            .map(|record| parse_question(record))
+            .filter(|question| question.as_ref().is_ok_and(|question| question.asked.spec.is_some()))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Some(FeatureFiles { spec: self.spec(id)?, feature, questions, log, forms }))
+    }
+
+    pub(super) fn secret(&self, id: &QuestionId) -> Result<Option<Value>, StoreError> {
+        let found = self
+            .texts("SELECT answer FROM secrets WHERE project = ?1 AND question_id = ?2", &[&id.as_str()])?;
+        found.first().map(|text| parse(&format!("secret of {id}"), text)).transpose()
+    }
+
+    /// Every stored event, for a replay. One at a time: the log may be long.
+    pub(super) fn each_event(&self, mut take: impl FnMut(Recorded)) -> Result<(), StoreError> {
+        let mut after = 0;
+        loop {
+            let chunk = self.events(&EventPage { after, feature: None, limit: 1_000 })?;
+            let Some(last) = chunk.last() else { return Ok(()) };
+            after = last.seq;
+            chunk.into_iter().for_each(&mut take);
+        }
+    }
+
+    /// The first column of every row, with the project as the first parameter.
+    pub(super) fn texts(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<String>, StoreError> {
+        self.rows(sql, params, |row| row.get(0))
+    }
+
+    fn rows<T>(
+        &self,
+        sql: &str,
+        params: &[&dyn ToSql],
+        map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut all: Vec<&dyn ToSql> = vec![&PROJECT];
+        all.extend(params);
+        let run = || {
+            self.transaction
+                .prepare_cached(sql)?
+                .query_map(all.as_slice(), map)?
+                .collect::<rusqlite::Result<Vec<T>>>()
+        };
+        run().map_err(|error| explain(self.path, &error))
+    }
+
+    /// What SQLite itself thinks of the file; `ok` when all is well.
+    pub(super) fn integrity(&self) -> Result<String, StoreError> {
+        let run = || {
+            self.transaction.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).optional()
+        };
+        run().map(Option::unwrap_or_default).map_err(|error| explain(self.path, &error))
+    }
+}
+
+fn seq_and_text(row: &Row<'_>) -> rusqlite::Result<(u64, String)> {
+    Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
+}
+
+pub(super) fn parse_feature(record: &str) -> Result<Feature, StoreError> {
+    parse("feature record", record)
+}
+
+pub(super) fn parse_question(record: &str) -> Result<Question, StoreError> {
+    parse("question record", record)
+}
+
+fn parse_event(seq: u64, text: &str) -> Result<Stamped, StoreError> {
+    parse(&format!("event {seq}"), text)
+}
+
+fn parse<T: serde::de::DeserializeOwned>(place: &str, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text)
+        .map_err(|error| StoreError::Damaged { place: place.into(), cause: error.to_string() })
+}

@@ -1,0 +1,77 @@
+//! Noticing commits. Those of this process are announced by the writer; those of other processes are seen by
+//! polling `PRAGMA data_version`, a few microseconds each time, and only while somebody listens.
+
+use super::connect::{last_seq, open_reader};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Another process's commit is noticed after this long at the latest.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Announces commits to whoever listens.
+pub(super) struct Watcher {
+    path: PathBuf,
+    sender: watch::Sender<u64>,
+    started: Once,
+    closed: Arc<AtomicBool>,
+}
+
+impl Watcher {
+    pub(super) fn new(path: PathBuf, seq: u64) -> Self {
+        Watcher { path, sender: watch::Sender::new(seq), started: Once::new(), closed: Arc::default() }
+    }
+
+    pub(super) fn sender(&self) -> watch::Sender<u64> {
+        self.sender.clone()
+    }
+
+    /// A receiver that changes after every commit from now on. The first one starts the poller.
+    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+        let receiver = self.sender.subscribe();
+        self.started.call_once(|| {
+            let path = self.path.clone();
+            let sender = self.sender.clone();
+            let closed = Arc::clone(&self.closed);
+            // Without the thread only commits of other processes go unnoticed; waiters also look at their
+            // own deadlines.
+            let _ = std::thread::Builder::new()
+                .name("aop-watch".into())
+                .spawn(move || poll(&path, &sender, &closed));
+        });
+        receiver
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Polls as long as the store is open.
+fn poll(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
+    let mut seen: Option<i64> = None;
+    let mut connection = None;
+    while !closed.load(Ordering::Relaxed) {
+        if connection.is_none() {
+            connection = open_reader(path).ok();
+        }
+        if let Some(open) = connection.as_ref().filter(|_| sender.receiver_count() > 0) {
+            let version = open.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)).ok();
+            if version.is_some() && version != seen {
+                seen = version;
+                if let Ok(seq) = last_seq(open, path) {
+                    sender.send_if_modified(|last| {
+                        let grown = seq > *last;
+                        *last = seq.max(*last);
+                        grown
+                    });
+                }
+            }
+        }
+        std::thread::sleep(PERIOD);
+    }
+}

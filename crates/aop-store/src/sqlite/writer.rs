@@ -1,0 +1,194 @@
+//! The writer thread: drains the queue into one transaction, commits, then answers. It starts with the first
+//! write, so a command that only reads never pays for it.
+
+use super::batch::Batch;
+use super::connect::{explain, open_lock, open_writer, unavailable};
+use crate::clock::{Clock, Ids};
+use crate::error::StoreError;
+use crate::fault::crash_point;
+use rusqlite::{Connection, TransactionBehavior};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use tokio::sync::{oneshot, watch};
+
+/// At most so many calls share one commit, so that nobody waits for an endless queue.
+const BATCH: usize = 256;
+
+/// After so many pages in the log, they are moved into the database file, off the callers' path.
+const CHECKPOINT_PAGES: i32 = 1_000;
+
+/// Told how the commit went; answers its caller.
+type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
+/// One queued write; without a batch (there was none to be had) it only gives its `Finish`.
+type Job = Box<dyn FnOnce(Option<&mut Batch<'_>>) -> Finish + Send>;
+
+/// The handle of the writer thread.
+pub(super) struct Writer {
+    path: PathBuf,
+    clock: Arc<dyn Clock>,
+    committed: watch::Sender<u64>,
+    running: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
+}
+
+impl Writer {
+    pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, committed: watch::Sender<u64>) -> Self {
+        Writer { path, clock, committed, running: Mutex::new(None) }
+    }
+
+    /// Queues a write; its caller hears of it after the commit.
+    pub(super) fn enqueue<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+        reply: oneshot::Sender<Result<T, StoreError>>,
+    ) -> Result<(), StoreError> {
+        let job: Job = Box::new(move |batch| {
+            let result = batch.map(|batch| batch.member(work));
+            Box::new(move |commit| {
+                let outcome = match (result, commit) {
+                    // A refusal wrote nothing, so it stands whether or not the others could be committed.
+                    (Some(Err(refused @ StoreError::Refused(_))), _) => Err(refused),
+                    (_, Err(error)) => Err(error.clone()),
+                    (Some(result), Ok(())) => result,
+                    // Never: without a batch there is no commit. The closed channel says so to the caller.
+                    (None, Ok(())) => return,
+                };
+                // A caller that stopped waiting loses nothing: its operation id tells it later.
+                let _ = reply.send(outcome);
+            })
+        });
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = match &*running {
+            Some((queue, _)) => match queue.send(job) {
+                Ok(()) => return Ok(()),
+                Err(unsent) => unsent.0,
+            },
+            None => job,
+        };
+        let (queue, jobs) = channel();
+        let worker = Worker::new(&self.path, Arc::clone(&self.clock), self.committed.clone())?;
+        let thread =
+            std::thread::Builder::new().name("aop-writer".into()).spawn(move || worker.run(&jobs)).map_err(
+                |error| unavailable(&self.path, &error.to_string(), "the system has no thread to spare"),
+            )?;
+        // The thread is at the other end of a channel made just above.
+        let _ = queue.send(job);
+        *running = Some((queue, thread));
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    /// Lets the queue run dry, so that nothing acknowledged-to-be is cut off.
+    fn drop(&mut self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((queue, thread)) = running {
+            drop(queue);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread owns.
+struct Worker {
+    path: PathBuf,
+    connection: Connection,
+    lock: File,
+    clock: Arc<dyn Clock>,
+    ids: Ids,
+    committed: watch::Sender<u64>,
+    pages: Arc<AtomicI32>,
+}
+
+impl Worker {
+    fn new(path: &Path, clock: Arc<dyn Clock>, committed: watch::Sender<u64>) -> Result<Self, StoreError> {
+        let mut connection = open_writer(path)?;
+        let pages = Arc::new(AtomicI32::new(0));
+        let seen = Arc::clone(&pages);
+        connection
+            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
+                seen.store(count, Ordering::Relaxed);
+                Ok(())
+            }))
+            .map_err(|error| explain(path, &error))?;
+        let lock = open_lock(path)?;
+        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids: Ids::new(), committed, pages })
+    }
+
+    fn run(mut self, jobs: &Receiver<Job>) {
+        while let Ok(first) = jobs.recv() {
+            let mut batch = vec![first];
+            while batch.len() < BATCH {
+                match jobs.try_recv() {
+                    Ok(job) => batch.push(job),
+                    Err(_) => break,
+                }
+            }
+            self.commit(batch);
+            if self.pages.load(Ordering::Relaxed) > CHECKPOINT_PAGES {
+                self.checkpoint();
+            }
+        }
+    }
+
+    /// One transaction for all of them, then one answer for each.
+    fn commit(&mut self, mut jobs: Vec<Job>) {
+        let mut finishes = Vec::with_capacity(jobs.len());
+        let outcome = self.transact(&mut jobs, &mut finishes);
+        finishes.extend(jobs.into_iter().map(|job| job(None)));
+        let committed = outcome.as_ref().ok().copied();
+        let outcome = outcome.map(drop);
+        for finish in finishes {
+            finish(&outcome);
+        }
+        if let Some(seq) = committed {
+            self.committed.send_if_modified(|last| {
+                let grown = seq > *last;
+                *last = seq.max(*last);
+                grown
+            });
+        }
+    }
+
+    fn transact(&mut self, jobs: &mut Vec<Job>, finishes: &mut Vec<Finish>) -> Result<u64, StoreError> {
+        let path = &self.path;
+        let locked = self.lock.lock();
+        let begun = match &locked {
+            Ok(()) => self
+                .connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)
+                .map_err(|error| explain(path, &error)),
+            Err(error) => {
+                Err(unavailable(path, &error.to_string(), "check the permissions of .aop/write.lock"))
+            }
+        };
+        let result = begun.and_then(|transaction| {
+            let mut batch = Batch::begin(&transaction, path, self.clock.now(), &mut self.ids)?;
+            for job in jobs.drain(..) {
+                finishes.push(job(Some(&mut batch)));
+            }
+            let seq = batch.finish()?;
+            crash_point("before_commit");
+            transaction.commit().map_err(|error| explain(path, &error))?;
+            crash_point("after_commit");
+            Ok(seq)
+        });
+        if locked.is_ok() {
+            // Closing the file would release it as well; an error here changes nothing that was decided.
+            let _ = self.lock.unlock();
+        }
+        result
+    }
+
+    /// Moves the log into the file. A reader in the way only postpones it.
+    fn checkpoint(&mut self) {
+        let moved =
+            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0));
+        if moved.is_ok() {
+            self.pages.store(0, Ordering::Relaxed);
+        }
+    }
+}

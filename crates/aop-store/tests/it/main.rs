@@ -1,0 +1,5 @@
+//! The store held to the contract: one suite for every backend, a model, and what only SQLite has.
+#![cfg(test)]
+
+mod contract;
+mod support;

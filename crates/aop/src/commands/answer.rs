@@ -1,0 +1,129 @@
+//! `aop answer`: answers a question by arguments, from a file or from standard input.
+
+use crate::cli::Global;
+use crate::input::read_text;
+use crate::output::style::{bold, dim};
+use crate::output::{CommandResult, Reply, Screen};
+use crate::project::{Project, Session, operation_id};
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::question::{AnswerKind, Question};
+use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// Answer a question; the first valid answer stands
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aop answer --feature-id checkout --question-id q_01… --answer PostgreSQL
+  aop answer --feature-id checkout --question-id q_01… --answer '[\"Auth\", \"Export\"]'
+  aop answer --feature-id checkout --question-id q_01… --answer-file answers.json
+  aop answer                      on a terminal: walk through everything that waits")]
+pub(crate) struct AnswerArgs {
+    /// The feature's id
+    #[arg(long)]
+    feature_id: Option<String>,
+    /// The question's id
+    #[arg(long, requires = "feature_id")]
+    question_id: Option<String>,
+    /// The answer: text for a choice or free text, JSON for several choices, JSON and forms
+    #[arg(
+        long,
+        value_name = "VALUE",
+        requires = "question_id",
+        conflicts_with = "answer_file",
+        allow_hyphen_values = true
+    )]
+    answer: Option<String>,
+    /// Read the answer from a file; - is standard input
+    #[arg(long, value_name = "FILE", requires = "question_id")]
+    answer_file: Option<PathBuf>,
+    /// Who answers
+    #[arg(long, value_name = "WHO", default_value = "human")]
+    answered_by: String,
+    /// Makes a retry of this command safe: the same id never answers twice
+    #[arg(long)]
+    operation_id: Option<String>,
+}
+
+/// Answers one question.
+pub(crate) fn run(global: &Global, _screen: &Screen, args: &AnswerArgs) -> CommandResult {
+    let (Some(feature_id), Some(question_id)) = (&args.feature_id, &args.question_id) else {
+        return Err(incomplete());
+    };
+    let text = match (&args.answer, &args.answer_file) {
+        (Some(text), _) => text.clone(),
+        (None, Some(path)) => read_text(path)?,
+        (None, None) => return Err(incomplete()),
+    };
+    let operation = operation_id(args.operation_id.as_deref())?;
+    FeatureId::parse(feature_id)?;
+    let id = QuestionId::parse(question_id)?;
+    let session = Project::find(global)?.open()?;
+    let question = session.wait(session.store().question(id))?;
+    let answer = read_value(&text, question.as_ref())?;
+    let input = json!({"feature_id": feature_id, "question_id": question_id, "answer": answer,
+        "answered_by": args.answered_by, "operation_id": operation});
+    let envelope = send(&session, &input)?;
+    let text = told(&envelope);
+    Ok(Reply::ok(envelope, text))
+}
+
+/// Sends the answer through the one tool that takes answers.
+pub(crate) fn send(session: &Session, input: &Value) -> Result<Envelope, Refusal> {
+    session.call(Tool::QuestionAnswer, input)
+}
+
+/// What a person is told after answering.
+pub(crate) fn told(envelope: &Envelope) -> String {
+    let data = envelope.data();
+    let field = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+    let next = if data["resumed"] == true {
+        format!("{} goes on in {}.", bold(&field("feature_id")), field("feature_status"))
+    } else {
+        format!("{} is {}.", bold(&field("feature_id")), field("feature_status"))
+    };
+    format!("Answered {}. {next}", dim(&field("question_id")))
+}
+
+fn incomplete() -> Refusal {
+    Refusal::invalid_argument("--feature-id, --question-id and --answer (or --answer-file) are needed here")
+        .hint("`aop questions` lists what is open; on a terminal `aop answer` alone walks through it")
+}
+
+/// Reads VALUE the way the question expects it: text, JSON, or whichever it is when nothing is expected.
+fn read_value(text: &str, question: Option<&Question>) -> Result<Value, Refusal> {
+    let as_text = || Value::String(text.strip_suffix('\n').unwrap_or(text).to_owned());
+    let Some(question) = question else { return Ok(as_text()) };
+    let parsed = serde_json::from_str::<Value>(text);
+    let not_json = |error: &serde_json::Error| {
+        let reason = format!("the answer is not JSON: {error}");
+        Refusal::new(
+            ErrorCode::QuestionInvalidAnswer,
+            format!("not a valid answer to {}: {reason}", question.id),
+        )
+        .hint("quote it for the shell, for instance '[\"A\", \"B\"]' or '{\"id\": \"value\"}'")
+        .fact("question_id", &question.id)
+        .fact("reasons", [reason])
+    };
+    let asked = &question.asked;
+    match asked.expected_answer.as_ref().map(|expected| expected.kind) {
+        Some(AnswerKind::SingleChoice | AnswerKind::FreeText) => Ok(as_text()),
+        Some(AnswerKind::MultiChoice | AnswerKind::Json) => parsed.map_err(|error| not_json(&error)),
+        Some(AnswerKind::Form) => match (parsed, asked.spec.as_ref().map(|spec| spec.questions())) {
+            (Ok(object @ Value::Object(_)), _) => Ok(object),
+            (Ok(list @ Value::Array(_)), Some([only])) => Ok(json!({only.id(): list})),
+            (_, Some([only])) if only.kind() == aop_ask::Kind::MultiChoice => {
+                Ok(json!({only.id(): [as_text()]}))
+            }
+            (_, Some([only])) => Ok(json!({only.id(): as_text()})),
+            (_, _) if asked.interaction.is_some() => Ok(as_text()),
+            (Ok(other), _) => Ok(other),
+            (Err(error), _) => Err(not_json(&error)),
+        },
+        None => match parsed {
+            Ok(object @ Value::Object(_)) => Ok(object),
+            _ => Ok(as_text()),
+        },
+    }
+}

@@ -1,0 +1,119 @@
+//! `aop features list|show|create`.
+
+use crate::cli::Global;
+use crate::input::read_text;
+use crate::output::style::{bold, clean, dim};
+use crate::output::{CommandResult, Reply, question::card};
+use crate::project::{Project, operation_id};
+use aop_kernel::Envelope;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::question::Question;
+use aop_kernel::tools::Tool;
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// List, show and create features
+#[derive(Debug, clap::Args)]
+pub(crate) struct FeaturesArgs {
+    #[command(subcommand)]
+    command: FeaturesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FeaturesCommand {
+    /// List the features of the project
+    List {
+        /// Only those with this status
+        #[arg(long)]
+        status: Option<String>,
+        /// Also those that `aop ask` made for a single question
+        #[arg(long)]
+        all: bool,
+    },
+    /// Show one feature with its open questions and latest answers
+    Show {
+        /// The feature's id
+        feature_id: String,
+    },
+    /// Create a feature; it starts in planning
+    #[command(
+        after_help = "Example:\n  aop features create --feature-id checkout --title \"Checkout page\" --spec checkout.md"
+    )]
+    Create {
+        /// 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit
+        #[arg(long)]
+        feature_id: String,
+        /// What it is called
+        #[arg(long)]
+        title: String,
+        /// Its specification, a Markdown file (- is standard input)
+        #[arg(long, value_name = "FILE")]
+        spec: Option<PathBuf>,
+        /// Makes a retry of this command safe: the same id never creates twice
+        #[arg(long)]
+        operation_id: Option<String>,
+    },
+}
+
+/// Runs the chosen one.
+pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
+    match args.command {
+        FeaturesCommand::List { status, all } => list(global, status, all),
+        FeaturesCommand::Show { feature_id } => show(global, &feature_id),
+        FeaturesCommand::Create { feature_id, title, spec, operation_id: operation } => {
+            let spec = spec.map(|path| read_text(&path)).transpose()?;
+            let operation = operation_id(operation.as_deref())?;
+            let session = Project::find(global)?.open()?;
+            let input =
+                json!({"feature_id": feature_id, "title": title, "spec": spec, "operation_id": operation});
+            let envelope = session.call(Tool::FeatureCreate, &input)?;
+            let text = format!("Feature {} is in planning.", bold(&feature_id));
+            Ok(Reply::ok(envelope, text))
+        }
+    }
+}
+
+fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    let envelope = session.call(Tool::FeatureList, &json!({"status": status, "all": all}))?;
+    let items = envelope.data()["items"].as_array().cloned().unwrap_or_default();
+    let text = super::status::overview(&items);
+    Ok(Reply::ok(envelope, text))
+}
+
+fn show(global: &Global, feature_id: &str) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    // The tool call also holds a bound worker to its own feature.
+    let envelope = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?;
+    let id = FeatureId::parse(feature_id)?;
+    let limit = session.service.rules.human_input.context_answer_history_limit as usize;
+    let context = session.wait(session.service.context(&id, limit))?;
+    let state = &context.state;
+    let mut text = format!("{}  {}\n", bold(id.as_str()), clean(&context.title));
+    text.push_str(&format!("status {}", super::status::coloured(state.status.as_str())));
+    if let Some(reason) = &state.status_reason {
+        text.push_str(&format!("  {}", dim(&clean(reason))));
+    }
+    text.push('\n');
+    let section = |title: &str, questions: &[Question]| {
+        if questions.is_empty() {
+            return String::new();
+        }
+        let cards: String = questions.iter().map(card).collect();
+        format!("\n{}\n{cards}", dim(title))
+    };
+    text.push_str(&section("open questions", &context.human_input.open_questions));
+    text.push_str(&section("latest answers", &context.human_input.recent_answers));
+    let record = envelope.data();
+    let data =
+        merged(&record["state"], &json!({"spec": record["spec"], "human_input": record["human_input"]}));
+    Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// The fields of both objects.
+fn merged(one: &Value, other: &Value) -> Value {
+    let mut fields = one.as_object().cloned().unwrap_or_default();
+    fields.extend(other.as_object().cloned().unwrap_or_default());
+    Value::Object(fields)
+}

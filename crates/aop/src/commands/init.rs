@@ -1,0 +1,81 @@
+//! `aop init`: makes a folder a project. Changes nothing that is there.
+
+use crate::cli::Global;
+use crate::config::{Config, TEMPLATE};
+use crate::output::style::{bold, dim};
+use crate::output::{CommandResult, Reply};
+use crate::project::AOP_DIR;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::{SqliteStore, SystemClock};
+use serde_json::json;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Make this folder (or --project DIR) a project
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  aop init\n  aop init --project ../shop\n\nWrites .aop/ and a commented aop.yaml; whatever is there stays as it is."
+)]
+pub(crate) struct InitArgs {}
+
+/// Creates what is missing.
+pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
+    let root = match &global.project {
+        Some(root) => root.clone(),
+        None => std::env::current_dir().map_err(|error| cannot("the working directory", &error))?,
+    };
+    if !root.is_dir() {
+        return Err(Refusal::invalid_argument(format!("{} is not a folder", root.display()))
+            .hint("create the folder first"));
+    }
+    let config = root.join("aop.yaml");
+    // Settings that cannot be read are told now, before anything is made.
+    Config::load(&config)?;
+    let dir = root.join(AOP_DIR);
+    let mut created = Vec::new();
+    if !dir.is_dir() {
+        fs::create_dir(&dir).map_err(|error| cannot(&dir.display().to_string(), &error))?;
+        created.push(format!("{AOP_DIR}/"));
+    }
+    // Nothing below .aop/ belongs into version control: it is this machine's state and may hold answers.
+    if write_new(&dir.join(".gitignore"), "*\n")? {
+        created.push(format!("{AOP_DIR}/.gitignore"));
+    }
+    SqliteStore::open(&dir, Arc::new(SystemClock))?;
+    if write_new(&config, TEMPLATE)? {
+        created.push("aop.yaml".to_owned());
+    }
+    let text = if created.is_empty() {
+        format!("{} is a project already; nothing was changed.", root.display())
+    } else {
+        format!(
+            "{} is a project now {}\n\nNext:\n  {}\n  {}",
+            root.display(),
+            dim(&format!("(created {})", created.join(", "))),
+            bold("aop features create --feature-id first --title \"The first feature\""),
+            bold("aop ask \"Which database?\" --choice PostgreSQL --choice SQLite --feature-id first")
+        )
+    };
+    let root = root.display().to_string();
+    Ok(Reply::ok(Envelope::success(&json!({"root": root, "created": created})), text))
+}
+
+/// Writes a file unless it is there. Says whether it did.
+fn write_new(path: &Path, content: &str) -> Result<bool, Refusal> {
+    match fs::File::options().write(true).create_new(true).open(path) {
+        Ok(mut file) => {
+            file.write_all(content.as_bytes())
+                .map_err(|error| cannot(&path.display().to_string(), &error))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(cannot(&path.display().to_string(), &error)),
+    }
+}
+
+fn cannot(what: &str, error: &std::io::Error) -> Refusal {
+    Refusal::new(ErrorCode::StoreUnavailable, format!("{what}: {error}"))
+        .hint("check that the folder is writable and the disk has space, then run `aop init` again")
+}

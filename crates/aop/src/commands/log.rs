@@ -1,0 +1,78 @@
+//! `aop log`: what happened, oldest first.
+
+use crate::cli::Global;
+use crate::output::style::{bold, clean, dim};
+use crate::output::{CommandResult, Reply, Screen, print};
+use crate::project::{Project, Session};
+use aop_kernel::event::Recorded;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, Refusal};
+use aop_store::{EventPage, Items};
+use serde_json::json;
+
+/// Show what happened, oldest first
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  aop log --feature-id checkout\n  aop log --follow\n  aop log --after 120 --json"
+)]
+pub(crate) struct LogArgs {
+    /// Only this feature's events
+    #[arg(long)]
+    feature_id: Option<String>,
+    /// Only events after this number
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    after: u64,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    limit: usize,
+    /// Go on and print events as they happen, one JSON object a line when piped
+    #[arg(long)]
+    follow: bool,
+}
+
+/// Lists events, and follows them when asked to.
+pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandResult {
+    let feature = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
+    let session = Project::find(global)?.open()?;
+    let feature = feature.or_else(|| session.own_feature());
+    if let Some(id) = &feature {
+        session.call(Tool::FeatureGet, &json!({"feature_id": id}))?;
+    }
+    if args.follow {
+        return follow(&session, screen, feature, args.after);
+    }
+    let page = EventPage { after: args.after, feature, limit: args.limit };
+    let items = session.wait(session.store().events(page))?;
+    let text: Vec<String> = items.iter().map(line).collect();
+    let text = if text.is_empty() { "Nothing happened yet.".to_owned() } else { text.join("\n") };
+    Ok(Reply::ok(Envelope::success(&Items { items }), text))
+}
+
+/// Prints events until it is interrupted.
+fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut after: u64) -> CommandResult {
+    let mut changes = session.store().changes();
+    loop {
+        // Marked as seen before reading, so that a commit in between wakes the next wait.
+        changes.borrow_and_update();
+        let page = EventPage { after, feature: feature.clone(), limit: 0 };
+        for recorded in session.wait(session.store().events(page))? {
+            after = recorded.seq;
+            print(&if screen.is_text() { line(&recorded) } else { json!(recorded).to_string() });
+        }
+        session.wait(changes.changed()).map_err(|_| {
+            Refusal::new(aop_kernel::ErrorCode::Internal, "the store stopped announcing changes")
+        })?;
+    }
+}
+
+fn line(recorded: &Recorded) -> String {
+    let stamped = &recorded.stamped;
+    format!(
+        "{} {} {} {}",
+        dim(&format!("{:>4}", recorded.seq)),
+        dim(&stamped.at.to_string()),
+        bold(stamped.feature_id.as_str()),
+        clean(&aop_kernel::log::sentence(recorded))
+    )
+}

@@ -1,0 +1,81 @@
+//! `aop status`: where every feature stands, and what waits for a human.
+
+use crate::cli::Global;
+use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
+use crate::output::table::{cut, table};
+use crate::output::when::relative;
+use crate::output::{CommandResult, Reply};
+use crate::project::Project;
+use aop_kernel::Envelope;
+use aop_kernel::time::Timestamp;
+use aop_kernel::tools::Tool;
+use serde_json::{Value, json};
+
+/// Show where every feature stands and what waits for a human
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  aop status\n  aop status --json | jq '.data.features[] | select(.activity_state == \"waiting_input\")'"
+)]
+pub(crate) struct StatusArgs {
+    /// Also features that `aop ask` made for a single question
+    #[arg(long)]
+    all: bool,
+}
+
+/// Lists the features.
+pub(crate) fn run(global: &Global, args: &StatusArgs) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    let listed = session.call(Tool::FeatureList, &json!({"all": args.all}))?.data();
+    let features = listed["items"].as_array().cloned().unwrap_or_default();
+    let text = overview(&features);
+    Ok(Reply::ok(Envelope::success(&json!({"features": features})), text))
+}
+
+/// Features as a table, and the commands that answer what they wait for.
+pub(crate) fn overview(features: &[Value]) -> String {
+    if features.is_empty() {
+        return format!(
+            "No features yet. Create one:\n  {}",
+            bold("aop features create --feature-id first --title \"The first feature\"")
+        );
+    }
+    let field = |feature: &Value, key: &str| feature[key].as_str().map(clean).unwrap_or_default();
+    let rows: Vec<Vec<String>> = features
+        .iter()
+        .map(|feature| {
+            let waits = feature["open_question_id"].as_str().map(yellow);
+            let why = waits.unwrap_or_else(|| dim(&cut(&field(feature, "status_reason"), 50)));
+            let at = |key: &str| {
+                feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default()
+            };
+            let since =
+                if feature["awaiting_since"].is_null() { at("updated_at") } else { at("awaiting_since") };
+            let title = cut(&field(feature, "title"), 40);
+            vec![
+                bold(&field(feature, "feature_id")),
+                coloured(&field(feature, "status")),
+                dim(&since),
+                title,
+                why,
+            ]
+        })
+        .collect();
+    let mut text = table(&["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &rows);
+    let waiting = features.iter().filter(|feature| feature["open_question_id"].is_string()).count();
+    if waiting > 0 {
+        let what =
+            if waiting == 1 { "1 feature waits".to_owned() } else { format!("{waiting} features wait") };
+        text.push_str(&format!("\n\n{} for an answer: {}", what, bold("aop answer")));
+    }
+    text
+}
+
+/// A status in its colour.
+pub(crate) fn coloured(status: &str) -> String {
+    match status {
+        "awaiting_input" => yellow(status),
+        "blocked" | "failed" => red(status),
+        "merged" | "ready_to_merge" => green(status),
+        _ => cyan(status),
+    }
+}

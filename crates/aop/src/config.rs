@@ -1,0 +1,327 @@
+//! `aop.yaml`: every key optional, partial overrides merge, unknown keys and bad values are errors with file
+//! and line.
+
+use aop_kernel::policy::{HumanInput, Rules};
+use aop_kernel::{ErrorCode, Refusal};
+use serde::{Deserialize, Deserializer, de::Error as _};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The whole file.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Config {
+    pub(crate) store: StoreChoice,
+    pub(crate) policy: Policy,
+    pub(crate) run: Run,
+    pub(crate) engines: Engines,
+    pub(crate) checks: Checks,
+    pub(crate) projections: Switch,
+    pub(crate) notify: Notify,
+}
+
+/// `policy:`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Policy {
+    pub(crate) execution: Execution,
+}
+
+/// `policy.execution:`
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Execution {
+    pub(crate) human_input: CheckedHumanInput,
+    /// An older spelling of `human_input.timeout_ms`.
+    human_input_timeout_ms: Option<u64>,
+}
+
+/// `policy.execution.human_input:`, with the ranges checked while the line is still known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CheckedHumanInput(HumanInput);
+
+impl<'de> Deserialize<'de> for CheckedHumanInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let policy = HumanInput::deserialize(deserializer)?;
+        if policy.max_open_questions_per_feature == 0 {
+            return Err(D::Error::custom(
+                "max_open_questions_per_feature is at least 1; to forbid asking set enabled: false",
+            ));
+        }
+        Ok(CheckedHumanInput(policy))
+    }
+}
+
+/// `store:`
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) enum StoreChoice {
+    /// The embedded store in `.aop/aop.db`.
+    #[default]
+    Sqlite,
+}
+
+impl<'de> Deserialize<'de> for StoreChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "sqlite" => Ok(StoreChoice::Sqlite),
+            other => {
+                Err(D::Error::custom(format!("store '{other}' is not available in this version; use sqlite")))
+            }
+        }
+    }
+}
+
+/// `run:`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Run {
+    execution_mode: ExecutionMode,
+    max_parallel: Positive,
+    max_attempt: Positive,
+    repair_rounds: u32,
+    retries: u32,
+    warm_ms: u64,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Run {
+            execution_mode: ExecutionMode::Interactive,
+            max_parallel: Positive(4),
+            max_attempt: Positive(20),
+            repair_rounds: 2,
+            retries: 2,
+            warm_ms: 0,
+        }
+    }
+}
+
+/// `run.execution_mode`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ExecutionMode {
+    Interactive,
+    Auto,
+}
+
+/// A whole number of at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Positive(u32);
+
+impl<'de> Deserialize<'de> for Positive {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u32::deserialize(deserializer)? {
+            0 => Err(D::Error::custom("the value is at least 1")),
+            number => Ok(Positive(number)),
+        }
+    }
+}
+
+/// `engines:`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Engines {
+    default: EngineName,
+    roles: BTreeMap<WorkerRole, EngineName>,
+    permissions: Permissions,
+}
+
+impl Default for Engines {
+    fn default() -> Self {
+        Engines { default: EngineName::ClaudeCode, roles: BTreeMap::new(), permissions: Permissions::Auto }
+    }
+}
+
+/// An engine aop can drive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum EngineName {
+    ClaudeCode,
+    Codex,
+    Gemini,
+    Iflow,
+    Scripted,
+}
+
+/// A role that an engine plays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WorkerRole {
+    Planner,
+    Builder,
+    Qa,
+}
+
+/// `engines.permissions`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Permissions {
+    Auto,
+    Ask,
+}
+
+/// `checks:`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Checks {
+    fast: Vec<String>,
+    full: Vec<String>,
+    timeout_s: Positive,
+}
+
+impl Default for Checks {
+    fn default() -> Self {
+        Checks { fast: Vec::new(), full: Vec::new(), timeout_s: Positive(600) }
+    }
+}
+
+/// `notify:`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Notify {
+    bell: bool,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Notify { bell: true }
+    }
+}
+
+/// `on` or `off`; `true` and `false` are taken too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Switch {
+    #[default]
+    On,
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Switch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            "on" | "true" => Ok(Switch::On),
+            "off" | "false" => Ok(Switch::Off),
+            other => Err(D::Error::custom(format!("'{other}' is neither on nor off"))),
+        }
+    }
+}
+
+impl Config {
+    /// Reads the file; the defaults when there is none.
+    pub(crate) fn load(path: &Path) -> Result<Self, Refusal> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
+            Err(error) => return Err(invalid(path, None, &error.to_string())),
+        };
+        Config::parse(path, &text)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, Refusal> {
+        // A file of comments only is an empty document, which is the same as no file.
+        if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
+            return Ok(Config::default());
+        }
+        let mut config: Config = serde_saphyr::from_str(text).map_err(|error| {
+            let line = error.location().map(|location| location.line());
+            let message = error.without_snippet().to_string();
+            let message = message.lines().next().unwrap_or_default();
+            // The place stands in front; the parser need not say it again.
+            let message = message.split(" at line ").next().unwrap_or(message);
+            let written = line.and_then(|line| text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
+            invalid(path, line, &format!("{message} in `{}`", written.unwrap_or_default().trim()))
+        })?;
+        if let Some(timeout_ms) = config.policy.execution.human_input_timeout_ms {
+            config.policy.execution.human_input.0.timeout_ms = timeout_ms;
+        }
+        Ok(config)
+    }
+
+    /// What questions are judged by.
+    pub(crate) fn rules(&self) -> Rules {
+        Rules {
+            human_input: self.policy.execution.human_input.0.clone(),
+            check_schema: aop_schema::check_schema,
+            check_instance: aop_schema::check_instance,
+        }
+    }
+}
+
+fn invalid(path: &Path, line: Option<u64>, cause: &str) -> Refusal {
+    let place = match line {
+        Some(line) => format!("{}:{line}", path.display()),
+        None => path.display().to_string(),
+    };
+    Refusal::new(ErrorCode::InvalidPolicy, format!("{place}: {cause}"))
+        .hint("correct that line; every key is optional, so it can also be deleted")
+        .fact("file", path.display().to_string())
+        .fact("line", line)
+}
+
+/// What `aop init` writes: every key with its default, commented out.
+pub(crate) const TEMPLATE: &str = include_str!("../assets/aop.yaml");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Config, Refusal> {
+        Config::parse(Path::new("aop.yaml"), text)
+    }
+
+    #[test]
+    fn the_template_is_all_defaults() {
+        assert_eq!(parse(TEMPLATE).unwrap(), Config::default());
+        let uncommented: String = TEMPLATE
+            .lines()
+            .map(|line| {
+                line.strip_prefix("# ")
+                    .filter(|rest| rest.contains(':') && !rest.contains(". "))
+                    .unwrap_or("")
+            })
+            .fold(String::new(), |all, line| all + line + "\n");
+        assert_eq!(parse(&uncommented).unwrap(), Config::default(), "{uncommented}");
+    }
+
+    #[test]
+    fn partial_overrides_merge_with_the_defaults() {
+        let config = parse("policy:\n  execution:\n    human_input:\n      timeout_ms: 5000\n").unwrap();
+        let policy = config.rules().human_input;
+        assert_eq!(policy, HumanInput { timeout_ms: 5000, ..HumanInput::default() });
+    }
+
+    #[test]
+    fn the_flat_timeout_key_is_an_alias() {
+        let config = parse("policy:\n  execution:\n    human_input_timeout_ms: 7000\n").unwrap();
+        assert_eq!(config.rules().human_input.timeout_ms, 7000);
+    }
+
+    #[test]
+    fn mistakes_are_named_with_file_and_line() {
+        for (text, line, part) in [
+            ("store: sqlite\npolcy: {}\n", 2, "polcy"),
+            ("policy:\n  execution:\n    human_input:\n      on_timeout: explode\n", 4, "explode"),
+            ("policy:\n  execution:\n    human_input:\n      timeout_ms: soon\n", 4, "soon"),
+            ("store: mysql\n", 1, "mysql"),
+            ("projections: maybe\n", 1, "maybe"),
+            ("run: { max_parallel: 0 }\n", 1, "at least 1"),
+            ("store: sqlite\nrun: { max_parallel: 2\n", 2, "unclosed"),
+        ] {
+            let refusal = parse(text).unwrap_err();
+            assert_eq!(refusal.code, ErrorCode::InvalidPolicy);
+            assert!(
+                refusal.message.starts_with(&format!("aop.yaml:{line}: ")),
+                "{text}: {}",
+                refusal.message
+            );
+            assert!(refusal.message.contains(part), "{text}: {}", refusal.message);
+        }
+    }
+
+    #[test]
+    fn at_least_one_question_may_be_open() {
+        let refusal = parse("policy: { execution: { human_input: { max_open_questions_per_feature: 0 } } }")
+            .unwrap_err();
+        assert!(refusal.message.contains("enabled: false"), "{}", refusal.message);
+    }
+}

@@ -1,0 +1,57 @@
+//! Colour for terminals that want it, and the removal of control characters from what agents wrote.
+
+use std::io::IsTerminal;
+use std::sync::LazyLock;
+
+/// Colour only when both streams a person sees are a terminal, and nothing in the environment objects.
+static COLOUR: LazyLock<bool> = LazyLock::new(|| {
+    let objects = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal() && !objects("NO_COLOR") && !dumb
+});
+
+fn paint(code: &str, text: &str) -> String {
+    if *COLOUR && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+pub(crate) fn bold(text: &str) -> String {
+    paint("1", text)
+}
+
+pub(crate) fn dim(text: &str) -> String {
+    paint("2", text)
+}
+
+pub(crate) fn red(text: &str) -> String {
+    paint("31", text)
+}
+
+pub(crate) fn green(text: &str) -> String {
+    paint("32", text)
+}
+
+pub(crate) fn yellow(text: &str) -> String {
+    paint("33", text)
+}
+
+pub(crate) fn cyan(text: &str) -> String {
+    paint("36", text)
+}
+
+/// What an agent wrote, made safe for a terminal: no escape sequence survives, lines and tabs do.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+
+    #[test]
+    fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
+        assert_eq!(clean("a\x1b]0;pwned\x07\u{9b}31mb\nc\u{202e}d"), "a]0;pwned31mb\ncd");
+    }
+}

@@ -1,0 +1,39 @@
+//! Times as people say them.
+
+use aop_kernel::time::Timestamp;
+use aop_store::{Clock, SystemClock};
+
+/// "3 min ago", "in 12 min", "just now".
+pub(crate) fn relative(at: Timestamp) -> String {
+    describe(at.as_millis() - SystemClock.now().as_millis())
+}
+
+fn describe(millis: i64) -> String {
+    let seconds = millis.unsigned_abs() / 1000;
+    let (amount, unit) = match seconds {
+        0..60 => (seconds, "s"),
+        60..3_600 => (seconds / 60, "min"),
+        3_600..172_800 => (seconds / 3_600, "h"),
+        _ => (seconds / 86_400, "days"),
+    };
+    match (millis, amount) {
+        (-4_999..=999, _) => "just now".to_owned(),
+        (1_000.., _) => format!("in {amount} {unit}"),
+        _ => format!("{amount} {unit} ago"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::describe;
+
+    #[test]
+    fn times_read_as_people_say_them() {
+        assert_eq!(describe(0), "just now");
+        assert_eq!(describe(-59_000), "59 s ago");
+        assert_eq!(describe(-61_000), "1 min ago");
+        assert_eq!(describe(-7_200_000), "2 h ago");
+        assert_eq!(describe(-172_800_000), "2 days ago");
+        assert_eq!(describe(720_000), "in 12 min");
+    }
+}

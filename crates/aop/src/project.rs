@@ -1,0 +1,139 @@
+//! The project: found upward from the working directory, its settings, and an open session on its store.
+
+use crate::agent;
+use crate::cli::Global;
+use crate::config::{Config, Switch};
+use crate::output::warn;
+use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::lifecycle::Request;
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::{Projector, Service, SqliteStore, Store, SystemClock};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+/// The folder that makes a folder a project.
+pub(crate) const AOP_DIR: &str = ".aop";
+
+/// What this program calls itself in the resolution of a question.
+pub(crate) const SURFACE: &str = "cli";
+
+/// A project on disk.
+pub(crate) struct Project {
+    pub(crate) root: PathBuf,
+    pub(crate) config: Config,
+}
+
+impl Project {
+    /// Finds the project and reads its settings. Writes nothing.
+    pub(crate) fn find(global: &Global) -> Result<Self, Refusal> {
+        let root = match &global.project {
+            Some(root) if root.join(AOP_DIR).is_dir() => root.clone(),
+            Some(root) => return Err(no_project(&format!("{} has no {AOP_DIR}/ folder", root.display()))),
+            None => {
+                let here = std::env::current_dir()
+                    .map_err(|error| no_project(&format!("the working directory cannot be read: {error}")))?;
+                let found =
+                    here.ancestors().find(|folder| folder.join(AOP_DIR).is_dir()).map(Path::to_path_buf);
+                found.ok_or_else(|| {
+                    no_project(&format!(
+                        "neither {} nor a folder above it has an {AOP_DIR}/ folder",
+                        here.display()
+                    ))
+                })?
+            }
+        };
+        let config = Config::load(&root.join("aop.yaml"))?;
+        Ok(Project { root, config })
+    }
+
+    /// The `.aop` folder.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.root.join(AOP_DIR)
+    }
+
+    /// Opens the store in the name of a human, or of the agent that the environment names.
+    pub(crate) fn open(self) -> Result<Session, Refusal> {
+        let caller = agent::caller(Role::Human, None)?;
+        self.open_as(caller)
+    }
+
+    /// Opens the store for this caller.
+    pub(crate) fn open_as(self, caller: Caller) -> Result<Session, Refusal> {
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&self.dir(), Arc::new(SystemClock))?);
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
+                Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}"))
+            })?;
+        let rules = Arc::new(self.config.rules());
+        Ok(Session { project: self, service: Service { store, rules }, caller, runtime })
+    }
+}
+
+fn no_project(message: &str) -> Refusal {
+    Refusal::new(ErrorCode::NoProject, message)
+}
+
+/// An open store, the caller, and something to wait with.
+pub(crate) struct Session {
+    pub(crate) project: Project,
+    pub(crate) service: Service,
+    pub(crate) caller: Caller,
+    runtime: Runtime,
+}
+
+impl Session {
+    /// Waits for a call.
+    pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// The store.
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.service.store.as_ref()
+    }
+
+    /// Runs a tool and brings the files up to date when it changed something.
+    pub(crate) fn call(&self, tool: Tool, input: &Value) -> Result<Envelope, Refusal> {
+        let envelope = self.wait(self.service.call(tool, &self.caller, input, SURFACE))?;
+        if tool.is_mutating() {
+            self.project_files();
+        }
+        Ok(envelope)
+    }
+
+    /// Commits a request and brings the files up to date.
+    pub(crate) fn submit(&self, request: Request) -> Result<Envelope, Refusal> {
+        let receipt = self.wait(self.service.submit(request))?;
+        self.project_files();
+        Ok(receipt.envelope)
+    }
+
+    /// Writes the files of what changed. A failure is a warning: the operation stands.
+    pub(crate) fn project_files(&self) {
+        if self.project.config.projections == Switch::Off {
+            return;
+        }
+        if let Err(error) = self.wait(Projector::new(&self.project.dir()).catch_up(self.store())) {
+            warn(&format!(
+                "the change is stored, but its files are behind: {error} (`aop doctor --repair` rebuilds them)"
+            ));
+        }
+    }
+
+    /// The feature a bound worker is confined to.
+    pub(crate) fn own_feature(&self) -> Option<FeatureId> {
+        self.caller.feature.clone().filter(|_| self.caller.role.is_worker())
+    }
+}
+
+/// The given operation id, or a fresh one.
+pub(crate) fn operation_id(given: Option<&str>) -> Result<OperationId, Refusal> {
+    match given {
+        Some(text) => OperationId::parse(text),
+        None => OperationId::parse(&format!("op_{}", ulid::Ulid::generate())),
+    }
+}
