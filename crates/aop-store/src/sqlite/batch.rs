@@ -1,6 +1,6 @@
 //! Writing inside one transaction: the ledger, the snapshot, the kernel's decision, and the rows it gives.
 
-use super::connect::{PROJECT, explain};
+use super::connect::{PROJECT, explain, unavailable};
 use super::read::{parse_feature, parse_question};
 use crate::clock::Ids;
 use crate::error::StoreError;
@@ -13,11 +13,12 @@ use aop_kernel::policy::Rules;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, Transaction};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Due features that one call expires at most, so that a long backlog is worked off in several commits.
-const EXPIRE_AT_ONCE: usize = 256;
+pub(super) const EXPIRE_AT_ONCE: usize = 256;
 
 /// One open transaction, shared by the calls of a batch.
 pub(super) struct Batch<'a> {
@@ -26,7 +27,8 @@ pub(super) struct Batch<'a> {
     ids: &'a mut Ids,
     pub(super) now: Timestamp,
     seq: u64,
-    seq_before: u64,
+    /// Whether any row was written: then the time of this batch is time that has been used.
+    wrote: Cell<bool>,
 }
 
 impl<'a> Batch<'a> {
@@ -43,29 +45,49 @@ impl<'a> Batch<'a> {
             })
             .map_err(|error| explain(path, &error))?;
         let now = clock.max(Timestamp::from_millis(last_at));
-        Ok(Batch { transaction, path, ids, now, seq, seq_before: seq })
+        Ok(Batch { transaction, path, ids, now, seq, wrote: Cell::new(false) })
     }
 
     /// Runs one member on a savepoint: what it wrote goes away when the medium failed it. A refusal keeps
     /// what the clock did before it.
+    ///
+    /// Some failures (a full disk among them) make SQLite roll back the whole transaction. Then nothing more
+    /// is written: a savepoint would begin a transaction of its own and commit its member alone.
     pub(super) fn member<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.still_open()?;
         let seq = self.seq;
-        self.execute("SAVEPOINT member", ())?;
+        self.savepoint("SAVEPOINT member")?;
         let result = work(self);
         if !matches!(result, Ok(_) | Err(StoreError::Refused(_))) {
             self.seq = seq;
-            self.execute("ROLLBACK TO member", ())?;
+            self.still_open()?;
+            self.savepoint("ROLLBACK TO member")?;
         }
-        self.execute("RELEASE member", ())?;
+        self.savepoint("RELEASE member")?;
         result
+    }
+
+    /// Whether there is still a transaction to write in.
+    fn still_open(&self) -> Result<(), StoreError> {
+        if self.transaction.is_autocommit() {
+            let cause = "the transaction was rolled back as a whole";
+            return Err(unavailable(self.path, cause, "run the command again; nothing of it was written"));
+        }
+        Ok(())
+    }
+
+    fn savepoint(&self, sql: &str) -> Result<(), StoreError> {
+        let run = || self.transaction.prepare_cached(sql)?.execute(());
+        run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
     /// Writes the counters; the last event of the project is the result.
     pub(super) fn finish(self) -> Result<u64, StoreError> {
-        if self.seq != self.seq_before {
+        self.still_open()?;
+        if self.wrote.get() {
             self.execute(
                 "UPDATE projects SET last_seq = ?2, last_at = max(last_at, ?3) WHERE project = ?1",
                 (PROJECT, self.seq.cast_signed(), self.now.as_millis()),
@@ -111,7 +133,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Expires what is due, a bounded number of features at a time.
+    /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features.
     pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
         let due = self.all(
             "SELECT DISTINCT feature_id FROM questions
@@ -253,7 +275,9 @@ impl<'a> Batch<'a> {
 
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
         let run = || self.transaction.prepare_cached(sql)?.execute(params);
-        run().map(drop).map_err(|error| explain(self.path, &error))
+        let rows = run().map_err(|error| explain(self.path, &error))?;
+        self.wrote.set(self.wrote.get() || rows > 0);
+        Ok(())
     }
 
     pub(super) fn first<T>(

@@ -49,8 +49,8 @@ impl Writer {
             let result = batch.map(|batch| batch.member(work));
             Box::new(move |commit| {
                 let outcome = match (result, commit) {
-                    // A refusal wrote nothing, so it stands whether or not the others could be committed.
-                    (Some(Err(refused @ StoreError::Refused(_))), _) => Err(refused),
+                    // Refusals too: one may rest on a neighbour's change that has just been lost with this
+                    // commit, and would tell of a winner who never won.
                     (_, Err(error)) => Err(error.clone()),
                     (Some(result), Ok(())) => result,
                     // Never: without a batch there is no commit. The closed channel says so to the caller.
@@ -190,5 +190,108 @@ impl Worker {
         if moved.is_ok() {
             self.pages.store(0, Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use aop_kernel::{ErrorCode, Refusal};
+    type Work = Box<dyn FnOnce(&mut Batch<'_>) -> Result<(), StoreError> + Send>;
+
+    /// Runs these as members of one batch: they queue up behind a write that waits for them.
+    fn in_one_batch(writer: &Writer, members: Vec<Work>) -> Vec<Result<(), StoreError>> {
+        let (go, wait) = channel::<()>();
+        let (started, drained) = channel();
+        let first = move |_: &mut Batch<'_>| {
+            started.send(()).unwrap();
+            assert!(wait.recv().is_err(), "let go");
+            Ok(())
+        };
+        writer.enqueue(first, oneshot::channel().0).unwrap();
+        drained.recv().unwrap();
+        let answers: Vec<_> = members
+            .into_iter()
+            .map(|work| {
+                let (reply, answer) = oneshot::channel();
+                writer.enqueue(work, reply).unwrap();
+                answer
+            })
+            .collect();
+        drop(go);
+        answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect()
+    }
+
+    fn writer(dir: &Path) -> Writer {
+        let path = dir.join("aop.db");
+        super::super::connect::open_ready(&path).unwrap();
+        Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0))
+    }
+
+    fn spec(name: &'static str) -> Work {
+        let sql = "INSERT INTO specs (project, feature_id, spec) VALUES (1, ?1, '')";
+        Box::new(move |batch| batch.execute(sql, [name]))
+    }
+
+    fn refuses() -> Work {
+        Box::new(|_| Err(Refusal::new(ErrorCode::QuestionAlreadyAnswered, "answered by a neighbour").into()))
+    }
+
+    fn written(dir: &Path) -> Vec<String> {
+        let connection = open_writer(&dir.join("aop.db")).unwrap();
+        let mut query = connection.prepare("SELECT feature_id FROM specs ORDER BY 1").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_failed_commit_fails_every_member_of_its_batch_refusals_too() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let spoils: Work = Box::new(|batch| {
+            batch.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT", ())?;
+            batch.execute(
+                "CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT",
+                (),
+            )?;
+            batch.execute("INSERT INTO child VALUES (7)", ())
+        });
+        let results = in_one_batch(&writer(dir.path()), vec![spec("a"), spoils, refuses()]);
+        for result in results {
+            assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
+        }
+        assert_eq!(written(dir.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_refusal_or_failure_does_not_sink_its_neighbours() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let fails: Work = Box::new(|batch| {
+            batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())?;
+            batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())
+        });
+        let results = in_one_batch(&writer(dir.path()), vec![spec("a"), refuses(), fails, spec("b")]);
+        assert!(matches!(
+            results.as_slice(),
+            [Ok(()), Err(StoreError::Refused(_)), Err(StoreError::Unavailable { .. }), Ok(())]
+        ));
+        assert_eq!(written(dir.path()), ["a", "b"]);
+    }
+
+    /// A full disk can make SQLite end the transaction in the middle of a batch.
+    #[test]
+    fn a_transaction_that_was_rolled_back_as_a_whole_fails_every_member() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let rolls_back: Work = Box::new(|batch| {
+            batch.execute("ROLLBACK", ())?;
+            Err(unavailable(Path::new("aop.db"), "disk full", ""))
+        });
+        let results = in_one_batch(&writer, vec![spec("a"), rolls_back, spec("b"), refuses()]);
+        for result in results {
+            assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
+        }
+        assert_eq!(written(dir.path()), Vec::<String>::new());
+        assert!(matches!(in_one_batch(&writer, vec![spec("c")]).as_slice(), [Ok(())]));
+        assert_eq!(written(dir.path()), ["c"]);
     }
 }
