@@ -1,7 +1,7 @@
 //! Reads single members of a document and complains about each mistake in one way, for all validators of
 //! the crate.
 
-use crate::violation::{Report, join, show};
+use crate::violation::{Report, join, nearest, show};
 use serde_json::{Map, Value};
 
 pub(crate) fn object<'a>(
@@ -75,4 +75,26 @@ pub(crate) fn optional_flag(
     key: &str,
 ) -> Option<bool> {
     map.get(key).map_or(Some(false), |value| flag(report, path, key, value))
+}
+
+/// A mandatory text that is one of a few words.
+pub(crate) fn one_of<'a>(
+    report: &mut Report,
+    path: &str,
+    map: &Map<String, Value>,
+    key: &str,
+    words: &[&'a str],
+) -> Option<&'a str> {
+    let value = member(report, path, map, key)?;
+    let found = value.as_str().and_then(|text| words.iter().find(|word| **word == text));
+    if found.is_none() {
+        let near = value.as_str().and_then(|text| nearest(text, words));
+        report.add(
+            "unknown_word",
+            &join(path, key),
+            format!("{key} is {}, which is none of {}", show(value), words.join(", ")),
+            near.map_or("choose one of them".to_owned(), |near| format!("did you mean \"{near}\"?")),
+        );
+    }
+    found.copied()
 }

@@ -9,6 +9,7 @@ mod human;
 mod import_rules;
 mod law;
 mod native;
+mod prompt_rules;
 mod routing_rules;
 mod spec_rules;
 mod support;

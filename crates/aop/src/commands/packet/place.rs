@@ -1,0 +1,89 @@
+//! Where an answer record stands: an `answer_path` resolved on the real file system, symlinks included, and
+//! refused when it leads out of the project or into `.aop/`.
+
+use crate::project::AOP_DIR;
+use aop_ask::{Violation, gate::answer_path, json as reader};
+use aop_kernel::{ErrorCode, Refusal};
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+
+/// A resolved path that is safe to read and write.
+#[derive(Debug)]
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    /// Follows `path` from the project's root, one component at a time, so that `..` means what the file
+    /// system would make of it.
+    pub(crate) fn resolve(root: &Path, path: &str) -> Result<Self, Violation> {
+        answer_path(path).map_err(|reason| unsafe_path(path, reason))?;
+        let root =
+            root.canonicalize().map_err(|_| unsafe_path(path, "the project's root cannot be resolved"))?;
+        let mut place = root.clone();
+        for component in Path::new(path).components() {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    place.pop();
+                }
+                Component::Normal(name) => {
+                    place.push(name);
+                    if place.is_symlink() {
+                        place = place
+                            .canonicalize()
+                            .map_err(|_| unsafe_path(path, "it goes through a symlink that leads nowhere"))?;
+                    }
+                }
+                Component::RootDir | Component::Prefix(_) => return Err(unsafe_path(path, "it is absolute")),
+            }
+            if !place.starts_with(&root) {
+                return Err(unsafe_path(path, "it leads out of the project"));
+            }
+        }
+        let kept = root.join(AOP_DIR);
+        let kept_real = kept.canonicalize().unwrap_or_else(|_| kept.clone());
+        if place.starts_with(&kept) || place.starts_with(&kept_real) {
+            return Err(unsafe_path(path, "it leads into .aop/"));
+        }
+        if place == root || place.is_dir() {
+            return Err(unsafe_path(path, "it names a folder"));
+        }
+        Ok(Place(place))
+    }
+
+    /// The resolved path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What stands there, if anything does. More than a record could be is cut off, which makes it invalid.
+    pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, Refusal> {
+        let failed = |error: &std::io::Error| {
+            Refusal::new(
+                ErrorCode::StoreUnavailable,
+                format!("'{}' cannot be read: {error}", self.path().display()),
+            )
+            .hint("check the permissions of that file")
+        };
+        let file = match File::open(&self.0) {
+            Ok(file) => file,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(failed(&error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(reader::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+        Ok(Some(bytes))
+    }
+}
+
+fn unsafe_path(path: &str, reason: &str) -> Violation {
+    Violation {
+        code: "unsafe_path",
+        path: "/answer_path".to_owned(),
+        message: format!("answer_path is {path:?}: {reason}"),
+        hint: "name a file below the project's root, outside .aop/, without symlinks that lead elsewhere"
+            .to_owned(),
+    }
+}
