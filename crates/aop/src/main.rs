@@ -1,6 +1,7 @@
 //! The `aop` binary: parse, run one command, render what came back, exit.
 
 mod agent;
+mod asking;
 mod cli;
 mod commands;
 mod config;

@@ -1,21 +1,15 @@
 //! `aop ask`: any script asks a human and waits for the answer.
 
+use super::spec::load;
+use crate::asking::{Asking, Closed, put};
 use crate::cli::Global;
-use crate::input::read_bytes;
-use crate::output::question::{above_prompt, card, shown};
-use crate::output::style::{dim, yellow};
+use crate::output::question::{card, shown};
 use crate::output::{CommandResult, Reply, Screen, print, talk};
-use crate::project::{Project, SURFACE, Session, operation_id};
-use crate::prompt;
+use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
-use aop_kernel::ids::{OperationId, QuestionId};
-use aop_kernel::question::{Question, QuestionState, QuestionStatus};
-use aop_kernel::role::Role;
-use aop_kernel::tools::{Call, Tool, parse};
-use aop_kernel::{Envelope, ErrorCode, Refusal};
-use serde_json::{Value, json};
+use aop_kernel::{Envelope, Refusal};
+use serde_json::json;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Ask a human and wait for the answer
 #[derive(Debug, clap::Args)]
@@ -59,175 +53,50 @@ pub(crate) struct AskArgs {
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
-    let spec = args.spec.as_ref().map(|path| read_spec(path)).transpose()?;
-    let session = Project::find(global)?.open()?;
-    let question = create(&session, args, &operation, timeout_ms, spec)?;
-    let mut here = None;
-    if screen.is_text() || args.plain {
-        // An agent's own terminal is no place for an answer.
-        if prompt::possible() && question.is_open() && !session.caller.role.is_worker() {
-            talk(&above_prompt(&question));
-            talk(&dim(
-                "Answer here or anywhere else. Esc only waits; Ctrl-C stops, and the question stays open.",
-            ));
-            here = Some(prompt::Beside::start(question.clone()));
-        } else {
-            talk(&card(&question));
-            talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
-        }
-    }
-    let closed = wait_until_closed(&session, question.id, here)?;
-    let Some(closed) = closed else { return Ok(Reply::printed().exit(130)) };
-    session.project_files();
-    reply(&session, args, closed)
-}
-
-/// Creates the question, or finds it again under the same operation id.
-fn create(
-    session: &Session,
-    args: &AskArgs,
-    operation: &OperationId,
-    timeout_ms: Option<u64>,
-    spec: Option<QuestionSpec>,
-) -> Result<Question, Refusal> {
-    let given = args.feature_id.clone().or_else(|| session.own_feature().map(|id| id.to_string()));
+    let spec =
+        args.spec.as_ref().map(|path| load(path, "a question spec", QuestionSpec::parse)).transpose()?;
     let expected = (!args.choice.is_empty())
         .then(|| json!({"kind": "single_choice", "choices": args.choice, "allow_other": args.allow_other}));
-    let role = session.caller.role;
-    let input = json!({
-        "feature_id": given.clone().unwrap_or_else(|| adhoc_feature(operation)),
-        "role": role,
-        "session_id": if role == Role::Human { "aop-ask".to_owned() } else { format!("aop-ask-{role}") },
-        "question_type": args.question_type,
-        "prompt": args.prompt,
-        "expected_answer": expected,
-        "spec": spec,
-        "timeout_ms": timeout_ms,
-        "operation_id": operation,
-    });
-    let rules = &session.service.rules;
-    let Call::Mutate(request) = parse(Tool::QuestionCreate, &session.caller, &input, SURFACE, rules)? else {
-        return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
+    let session = Project::find(global)?.open()?;
+    let asking = Asking {
+        prompt: &args.prompt,
+        expected,
+        spec,
+        feature_id: args.feature_id.as_deref(),
+        timeout_ms,
+        question_type: &args.question_type,
+        operation,
+        watched: screen.is_text() || args.plain,
     };
-    let request = if given.is_some() { *request } else { request.bringing_feature(args.prompt.clone()) };
-    let envelope = session.submit(request)?;
-    let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
-    session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))
+    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(130)) };
+    let reply = reply(args, &closed);
+    closed.delivered(&session)?;
+    Ok(reply)
 }
 
-/// A feature id that belongs to the operation, so that a retry finds the same one.
-fn adhoc_feature(operation: &OperationId) -> String {
-    let hash = operation.as_str().bytes().fold(
-        [0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15],
-        |[a, b], byte| {
-            // Two FNV-1a streams: not secret, only spread out.
-            let step = |state: u64, salt: u8| (state ^ u64::from(byte ^ salt)).wrapping_mul(0x0100_0000_01b3);
-            [step(a, 0), step(b, 0x5a)]
-        },
-    );
-    format!("ask-{:016x}{:016x}", hash[0], hash[1])
-}
-
-/// Sleeps until the question is closed: woken by commits of any process, by the deadline, and by an answer
-/// given at this terminal. `None` when the human pressed Ctrl-C.
-fn wait_until_closed(
-    session: &Session,
-    id: QuestionId,
-    mut here: Option<prompt::Beside>,
-) -> Result<Option<Question>, Refusal> {
-    let mut changes = session.store().changes();
-    loop {
-        // Marked as seen before reading, so that an answer in between wakes the wait below.
-        changes.borrow_and_update();
-        let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))?;
-        if !question.is_open() {
-            drop(here);
-            if question.state.status() == QuestionStatus::Expired
-                || session.wait(is_due(session, &question))?
-            {
-                session.wait(session.store().expire())?;
-            }
-            return Ok(Some(question));
-        }
-        let now = session.wait(session.store().now())?;
-        let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
-        let left = left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
-        let said = session.wait(async {
-            tokio::select! {
-                said = prompt::Beside::next(&mut here) => Some(said),
-                // Either way the question is looked at again.
-                _ = tokio::time::timeout(left, changes.changed()) => None,
-            }
-        });
-        match said {
-            None | Some(Ok(prompt::Reply::Skipped)) => {}
-            Some(Ok(prompt::Reply::Interrupted)) => return Ok(None),
-            Some(Err(refusal)) => return Err(refusal),
-            Some(Ok(prompt::Reply::Answer(answer))) => {
-                let operation = operation_id(None)?;
-                let sent =
-                    super::answer::send(session, &question.feature_id, &id, &answer, "human", &operation);
-                if let Err(refusal) = sent {
-                    talk(&format!("{} {}", yellow("not taken:"), refusal.message));
-                    // Closed meanwhile: the loop sees it. Still open: the human says it again.
-                    let again = refusal.code == ErrorCode::QuestionInvalidAnswer;
-                    here = again.then(|| prompt::Beside::start(question));
-                }
-            }
-        }
-    }
-}
-
-/// Whether the clock closed the question and nobody has written that down yet.
-async fn is_due(session: &Session, question: &Question) -> Result<bool, Refusal> {
-    let deadline = session.store().next_deadline().await?;
-    Ok(deadline.is_some() && deadline == question.expires_at)
-}
-
-fn reply(session: &Session, args: &AskArgs, question: Question) -> CommandResult {
-    let (answer, exit) = match &question.state {
-        QuestionState::Answered { answer, .. } => {
-            // The asker is the one who may see a secret; once it has it, the store forgets it.
-            let secret = session.wait(session.store().reveal(question.id.clone()))?;
-            if secret.is_some() {
-                session.wait(session.store().forget(question.id.clone()))?;
-            }
-            (Some(secret.unwrap_or_else(|| answer.clone())), 0)
-        }
-        QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => (None, 3),
-    };
-    let text = answer.as_ref().map_or_else(|| card(&question), shown);
+fn reply(args: &AskArgs, closed: &Closed) -> Reply {
+    let Closed { question, answer } = closed;
+    let exit = if answer.is_some() { 0 } else { 3 };
+    let text = answer.as_ref().map_or_else(|| card(question), shown);
     if args.plain {
-        match &answer {
+        match answer {
             Some(_) => print(&text),
             None => talk(&text),
         }
-        return Ok(Reply::printed().exit(exit));
+        return Reply::printed().exit(exit);
     }
     let record = json!(question);
     let field = |key: &str| record[key].clone();
-    let data: Value = json!({
+    let data = json!({
         "question_id": field("question_id"), "feature_id": field("feature_id"), "status": field("status"),
         "answer": answer, "answered_by": field("answered_by"), "answered_at": field("answered_at"),
         "resolution": field("resolution"),
     });
-    Ok(Reply::ok(Envelope::success(&data), text).exit(exit))
-}
-
-fn read_spec(path: &std::path::Path) -> Result<QuestionSpec, Refusal> {
-    QuestionSpec::parse(&read_bytes(path)?).map_err(|violations| {
-        let count = violations.len();
-        Refusal::new(
-            ErrorCode::InvalidDocument,
-            format!("'{}' is not a valid question spec ({count} found)", path.display()),
-        )
-        .hint(format!("correct each violation; `aop spec check {}` shows them all", path.display()))
-        .fact("violations", violations)
-    })
+    Reply::ok(Envelope::success(&data), text).exit(exit)
 }
 
 /// "90s", "15m", "2h", "1h 30m" as milliseconds.
-fn milliseconds(text: &str) -> Result<u64, Refusal> {
+pub(crate) fn milliseconds(text: &str) -> Result<u64, Refusal> {
     let wrong = || {
         Refusal::invalid_argument(format!("--timeout {} is not a time", aop_kernel::ids::quoted(text)))
             .hint("write it like 90s, 15m, 2h or '1h 30m'")
@@ -235,10 +104,6 @@ fn milliseconds(text: &str) -> Result<u64, Refusal> {
     };
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     u64::try_from(duration.as_millis()).ok().filter(|ms| *ms > 0).ok_or_else(wrong)
-}
-
-fn vanished(id: &QuestionId) -> Refusal {
-    Refusal::new(ErrorCode::Internal, format!("question {id} was committed and cannot be found"))
 }
 
 #[cfg(test)]
@@ -253,14 +118,5 @@ mod tests {
         for bad in ["", "soon", "0s", "-5m", "15"] {
             assert!(milliseconds(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn the_feature_of_a_lone_question_belongs_to_its_operation() {
-        let operation = OperationId::parse("op_1").unwrap();
-        assert_eq!(adhoc_feature(&operation), adhoc_feature(&operation));
-        let other = OperationId::parse("op_2").unwrap();
-        assert_ne!(adhoc_feature(&operation), adhoc_feature(&other));
-        assert!(aop_kernel::ids::FeatureId::parse(&adhoc_feature(&other)).is_ok());
     }
 }
