@@ -87,7 +87,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Turn(args) => commands::turn::run(&args),
         Command::Engine(args) => commands::engine::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
-        Command::Packet(args) => commands::packet::run(global, &args),
+        Command::Packet(args) => commands::packet::run(global, screen, &args),
         Command::Prompts(args) => commands::prompts::run(&args),
         Command::Tool(args) => commands::tool::run(global, args),
         Command::Doctor(args) => commands::doctor::run(global, &args),

@@ -7,6 +7,7 @@ mod bad_input;
 mod crash;
 mod lifecycle;
 mod media;
+mod packets;
 mod processes;
 mod support;
 mod terminal;
