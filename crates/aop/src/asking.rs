@@ -8,7 +8,7 @@ use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
-use aop_kernel::question::{Question, QuestionState, QuestionStatus};
+use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::Role;
 use aop_kernel::tools::{Call, Tool, parse};
 use aop_kernel::{ErrorCode, Refusal};
@@ -129,9 +129,9 @@ fn wait_until_closed(
         let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))?;
         if !question.is_open() {
             drop(here);
-            if question.state.status() == QuestionStatus::Expired
-                || session.wait(is_due(session, &question))?
-            {
+            let now = session.wait(session.store().now())?;
+            if question.expires_at.is_some_and(|deadline| deadline <= now) {
+                // Perhaps the clock closed it and nobody has written that down yet.
                 session.wait(session.store().expire())?;
             }
             return Ok(Some(question));
@@ -169,12 +169,6 @@ fn wait_until_closed(
             }
         }
     }
-}
-
-/// Whether the clock closed the question and nobody has written that down yet.
-async fn is_due(session: &Session, question: &Question) -> Result<bool, Refusal> {
-    let deadline = session.store().next_deadline().await?;
-    Ok(deadline.is_some() && deadline == question.expires_at)
 }
 
 fn vanished(id: &QuestionId) -> Refusal {
