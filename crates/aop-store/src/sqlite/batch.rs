@@ -136,8 +136,8 @@ impl<'a> Batch<'a> {
     /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features.
     pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
         let due = self.all(
-            "SELECT DISTINCT feature_id FROM questions
-             WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT ?3",
+            "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2
+             GROUP BY feature_id ORDER BY min(expires_at), feature_id LIMIT ?3",
             (PROJECT, self.now.as_millis(), EXPIRE_AT_ONCE.cast_signed()),
             |row| row.get::<_, String>(0),
         )?;
