@@ -274,6 +274,8 @@ impl<'a> Batch<'a> {
     }
 
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || self.transaction.prepare_cached(sql)?.execute(params);
         let rows = run().map_err(|error| explain(self.path, &error))?;
         self.wrote.set(self.wrote.get() || rows > 0);
@@ -286,6 +288,8 @@ impl<'a> Batch<'a> {
         params: impl Params,
         map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || self.transaction.prepare_cached(sql)?.query_row(params, map).optional();
         run().map_err(|error| explain(self.path, &error))
     }
@@ -296,6 +300,8 @@ impl<'a> Batch<'a> {
         params: impl Params,
         map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || {
             self.transaction
                 .prepare_cached(sql)?

@@ -312,10 +312,10 @@ impl Side {
         if let Some(first) = self.successes.get(&operation) {
             assert_eq!(*first, envelope);
             assert_eq!(self.store.events(EventPage::default()).await.unwrap().len(), before);
-        } else if let Some(id) = receipt.envelope.data()["question_id"].as_str() {
-            if !self.ids.iter().any(|(known, _)| known == id) {
-                self.ids.push((id.to_owned(), feature));
-            }
+        } else if let Some(id) = receipt.envelope.data()["question_id"].as_str()
+            && !self.ids.iter().any(|(known, _)| known == id)
+        {
+            self.ids.push((id.to_owned(), feature));
         }
         self.successes.insert(operation, envelope.clone());
         Ok(envelope)
