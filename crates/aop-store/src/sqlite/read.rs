@@ -243,8 +243,12 @@ impl<'a> Reader<'a> {
             .into_iter()
             .map(|(first, id)| Ok((FeatureId::parse(&id)?, first)))
             .collect::<Result<Vec<_>, StoreError>>()?;
-        let last = super::connect::last_seq(&self.transaction, self.path)?;
-        Ok((changed, last))
+        Ok((changed, self.last_seq()?))
+    }
+
+    /// The last event there is.
+    pub(super) fn last_seq(&self) -> Result<u64, StoreError> {
+        super::connect::last_seq(&self.transaction, self.path)
     }
 
     pub(super) fn feature_files(
@@ -298,7 +302,7 @@ impl<'a> Reader<'a> {
         self.rows(sql, params, |row| row.get(0))
     }
 
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &self,
         sql: &str,
         params: &[&dyn ToSql],
