@@ -3,4 +3,5 @@
 
 mod contract;
 mod model;
+mod sqlite;
 mod support;
