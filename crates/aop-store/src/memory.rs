@@ -16,7 +16,7 @@ use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::replay::Replay;
 use aop_kernel::time::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -191,8 +191,13 @@ impl Store for MemoryStore {
 
     fn expire(&self) -> Pending<'_, usize> {
         ready(self.write(|state, now| {
-            let ids: Vec<FeatureId> = state.features.keys().cloned().collect();
-            Ok(ids.iter().filter(|id| state.expire(id, now)).count())
+            let deadline = |snapshot: &Snapshot| {
+                snapshot.questions.iter().filter(|question| question.is_due(now)).map(|q| q.expires_at).min()
+            };
+            let due =
+                state.features.iter().filter_map(|(id, snapshot)| Some((deadline(snapshot)?, id.clone())));
+            let due: BTreeSet<_> = due.collect();
+            Ok(due.iter().filter(|(_, id)| state.expire(id, now)).count())
         }))
     }
 

@@ -140,7 +140,8 @@ pub trait Store: Send + Sync {
     /// nothing. What was due before is expired first and stays so even when the request is refused.
     fn submit(&self, request: Request, rules: Arc<Rules>) -> Pending<'_, Receipt>;
 
-    /// Commits the expiry of everything due now. Returns how many features changed.
+    /// Commits the expiry of everything due now, the feature with the earliest deadline first, ties by id.
+    /// Returns how many features changed.
     fn expire(&self) -> Pending<'_, usize>;
 
     /// The earliest deadline of an open question.

@@ -29,6 +29,8 @@ pub(super) struct Batch<'a> {
     seq: u64,
     /// Whether any row was written: then the time of this batch is time that has been used.
     wrote: Cell<bool>,
+    /// Whether a secret was erased: then its older copies in the log have to go as well.
+    erased: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -45,7 +47,7 @@ impl<'a> Batch<'a> {
             })
             .map_err(|error| explain(path, &error))?;
         let now = clock.max(Timestamp::from_millis(last_at));
-        Ok(Batch { transaction, path, ids, now, seq, wrote: Cell::new(false) })
+        Ok(Batch { transaction, path, ids, now, seq, wrote: Cell::new(false), erased: false })
     }
 
     /// Runs one member on a savepoint: what it wrote goes away when the medium failed it. A refusal keeps
@@ -84,8 +86,8 @@ impl<'a> Batch<'a> {
         run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
-    /// Writes the counters; the last event of the project is the result.
-    pub(super) fn finish(self) -> Result<u64, StoreError> {
+    /// Writes the counters; the result is the last event of the project, and whether a secret was erased.
+    pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
         self.still_open()?;
         if self.wrote.get() {
             self.execute(
@@ -93,7 +95,7 @@ impl<'a> Batch<'a> {
                 (PROJECT, self.seq.cast_signed(), self.now.as_millis()),
             )?;
         }
-        Ok(self.seq)
+        Ok((self.seq, self.erased))
     }
 
     /// Decides one request and writes what follows from it.
@@ -136,8 +138,8 @@ impl<'a> Batch<'a> {
     /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features.
     pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
         let due = self.all(
-            "SELECT DISTINCT feature_id FROM questions
-             WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT ?3",
+            "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2
+             GROUP BY feature_id ORDER BY min(expires_at), feature_id LIMIT ?3",
             (PROJECT, self.now.as_millis(), EXPIRE_AT_ONCE.cast_signed()),
             |row| row.get::<_, String>(0),
         )?;
@@ -220,10 +222,8 @@ impl<'a> Batch<'a> {
             )?;
         }
         if feature.status.is_terminal() {
-            self.execute(
-                "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2",
-                (PROJECT, feature.id.as_str()),
-            )?;
+            let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
+            self.erased |= self.execute(sql, (PROJECT, feature.id.as_str()))? > 0;
         }
         Ok(())
     }
@@ -243,7 +243,8 @@ impl<'a> Batch<'a> {
                 aop_kernel::log::sentence(&recorded),
                 json(stamped)?,
             ),
-        )
+        )?;
+        Ok(())
     }
 
     fn write_question(&self, question: &Question) -> Result<(), StoreError> {
@@ -265,19 +266,25 @@ impl<'a> Batch<'a> {
                 answered_at,
                 json(question)?,
             ),
-        )
+        )?;
+        Ok(())
     }
 
     /// Erases a secret.
     pub(super) fn forget(&mut self, id: &QuestionId) -> Result<(), StoreError> {
-        self.execute("DELETE FROM secrets WHERE project = ?1 AND question_id = ?2", (PROJECT, id.as_str()))
+        let sql = "DELETE FROM secrets WHERE project = ?1 AND question_id = ?2";
+        self.erased |= self.execute(sql, (PROJECT, id.as_str()))? > 0;
+        Ok(())
     }
 
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
+    /// Runs one statement; how many rows it changed.
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || self.transaction.prepare_cached(sql)?.execute(params);
         let rows = run().map_err(|error| explain(self.path, &error))?;
         self.wrote.set(self.wrote.get() || rows > 0);
-        Ok(())
+        Ok(rows)
     }
 
     pub(super) fn first<T>(
@@ -286,6 +293,8 @@ impl<'a> Batch<'a> {
         params: impl Params,
         map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || self.transaction.prepare_cached(sql)?.query_row(params, map).optional();
         run().map_err(|error| explain(self.path, &error))
     }
@@ -296,6 +305,8 @@ impl<'a> Batch<'a> {
         params: impl Params,
         map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || {
             self.transaction
                 .prepare_cached(sql)?

@@ -38,7 +38,8 @@ impl Batch<'_> {
         self.execute(
             "UPDATE leases SET expires_at = 0 WHERE project = ?1 AND name = ?2 AND epoch = ?3",
             (PROJECT, name, epoch.cast_signed()),
-        )
+        )?;
+        Ok(())
     }
 
     /// Claims a subject, or shows who has it.

@@ -7,6 +7,8 @@
 mod batch;
 mod claims;
 mod connect;
+#[cfg(test)]
+mod plan;
 mod read;
 mod verify;
 mod watch;

@@ -2,7 +2,7 @@
 //! write, so a command that only reads never pays for it.
 
 use super::batch::Batch;
-use super::connect::{explain, open_lock, open_writer, unavailable};
+use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer, unavailable};
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
 use crate::fault::crash_point;
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
@@ -20,6 +21,9 @@ const BATCH: usize = 256;
 
 /// After so many pages in the log, they are moved into the database file, off the callers' path.
 const CHECKPOINT_PAGES: i32 = 1_000;
+
+/// How long readers may delay the erasure of a secret's older copies before it is put off.
+const READER_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Told how the commit went; answers its caller.
 type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
@@ -101,6 +105,8 @@ struct Worker {
     ids: Ids,
     committed: watch::Sender<u64>,
     pages: Arc<AtomicI32>,
+    /// A secret was erased, and older copies of its page may still stand in the log.
+    erased: bool,
 }
 
 impl Worker {
@@ -115,7 +121,16 @@ impl Worker {
             }))
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
-        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids: Ids::new(), committed, pages })
+        Ok(Worker {
+            path: path.to_owned(),
+            connection,
+            lock,
+            clock,
+            ids: Ids::new(),
+            committed,
+            pages,
+            erased: false,
+        })
     }
 
     fn run(mut self, jobs: &Receiver<Job>) {
@@ -170,12 +185,16 @@ impl Worker {
             for job in jobs.drain(..) {
                 finishes.push(job(Some(&mut batch)));
             }
-            let seq = batch.finish()?;
+            let (seq, erased) = batch.finish()?;
             crash_point("before_commit");
             transaction.commit().map_err(|error| explain(path, &error))?;
             crash_point("after_commit");
+            self.erased |= erased;
             Ok(seq)
         });
+        if self.erased {
+            self.erased = !empty_log(&self.connection);
+        }
         if locked.is_ok() {
             // Closing the file would release it as well; an error here changes nothing that was decided.
             let _ = self.lock.unlock();
@@ -191,6 +210,18 @@ impl Worker {
             self.pages.store(0, Ordering::Relaxed);
         }
     }
+}
+
+/// Moves the whole log into the file and empties it, so that no older copy of a page is left. Whoever reads
+/// at this moment is in the way; then it is tried again after the next commit.
+fn empty_log(connection: &Connection) -> bool {
+    let empty = || {
+        connection.busy_timeout(READER_PATIENCE)?;
+        let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        busy
+    };
+    empty() == Ok(0)
 }
 
 #[cfg(test)]
@@ -231,7 +262,7 @@ mod tests {
 
     fn spec(name: &'static str) -> Work {
         let sql = "INSERT INTO specs (project, feature_id, spec) VALUES (1, ?1, '')";
-        Box::new(move |batch| batch.execute(sql, [name]))
+        Box::new(move |batch| batch.execute(sql, [name]).map(drop))
     }
 
     fn refuses() -> Work {
@@ -253,7 +284,7 @@ mod tests {
                 "CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT",
                 (),
             )?;
-            batch.execute("INSERT INTO child VALUES (7)", ())
+            batch.execute("INSERT INTO child VALUES (7)", ()).map(drop)
         });
         let results = in_one_batch(&writer(dir.path()), vec![spec("a"), spoils, refuses()]);
         for result in results {
@@ -267,7 +298,9 @@ mod tests {
         let dir = tempfile::TempDir::new().unwrap();
         let fails: Work = Box::new(|batch| {
             batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())?;
-            batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())
+            batch
+                .execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())
+                .map(drop)
         });
         let results = in_one_batch(&writer(dir.path()), vec![spec("a"), refuses(), fails, spec("b")]);
         assert!(matches!(
