@@ -9,6 +9,7 @@ pub mod gate;
 pub mod import;
 pub mod json;
 pub mod prompts;
+pub mod schema;
 pub mod spec;
 mod target;
 pub mod violation;

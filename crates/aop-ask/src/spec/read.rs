@@ -32,9 +32,28 @@ pub(crate) fn member<'a>(
 ) -> Option<&'a Value> {
     if !map.contains_key(key) {
         let message = format!("{key} is missing");
-        report.add("missing_key", &join(path, key), message, format!("add \"{key}\""));
+        report.add("missing_key", &join(path, key), message, format!("add \"{key}\": {}", example(key)));
     }
     map.get(key)
+}
+
+/// What the value of a missing key could look like.
+fn example(key: &str) -> &'static str {
+    match key {
+        "version" => "1",
+        "required" => "true or false",
+        "kind" => "\"single_choice\", \"multi_choice\" or \"free_text\"",
+        "id" => "\"snake_case_name\"",
+        "intent" => "\"select_one\", for instance",
+        "on_escape" => "\"terminate\", \"return_previous\" or \"defer\"",
+        "answered_at" => "\"2026-03-04T22:00:00.000Z\", for instance",
+        "answered_by" => "\"human\", or a name",
+        "questions" | "options" | "steps" | "source_prompts" | "mapped_step_ids" | "transitions" => "[ … ]",
+        "answers" | "create" => "{ … }",
+        "source_options_count" => "the number of options in the source",
+        "emit" | "emit_update_plan" | "single_in_progress" => "true",
+        _ => "\"…\"",
+    }
 }
 
 pub(crate) fn string(report: &mut Report, path: &str, value: &Value) -> Option<String> {

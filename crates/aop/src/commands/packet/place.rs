@@ -125,3 +125,81 @@ fn unsafe_path(path: &str, reason: &str) -> Violation {
             .to_owned(),
     }
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A project folder with a file outside of it, gone after the test.
+    struct Yard(PathBuf);
+
+    impl Yard {
+        fn new(name: &str) -> Self {
+            let base = std::env::temp_dir().join(format!("aop-place-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(base.join("project/.aop")).unwrap();
+            std::fs::create_dir_all(base.join("project/answers")).unwrap();
+            std::fs::write(base.join("outside.json"), "{}").unwrap();
+            Yard(base)
+        }
+
+        fn root(&self) -> PathBuf {
+            self.0.join("project")
+        }
+
+        fn refused(&self, path: &str) -> String {
+            Place::resolve(&self.root(), path).unwrap_err().message
+        }
+    }
+
+    impl Drop for Yard {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_plain_path_is_read_and_a_missing_one_is_nothing() {
+        let yard = Yard::new("plain");
+        std::fs::write(yard.root().join("answers/a.json"), "x").unwrap();
+        let read = |path: &str| Place::resolve(&yard.root(), path).unwrap().read().unwrap();
+        assert_eq!(read("answers/../answers/a.json"), Some(b"x".to_vec()));
+        assert_eq!(read("answers/b.json"), None);
+        assert_eq!(read("new/folder/b.json"), None);
+        assert_eq!(read("answers/a.json/below"), None);
+    }
+
+    #[test]
+    fn no_symlink_leads_out_of_the_project() {
+        let yard = Yard::new("out");
+        let root = yard.root();
+        symlink("../outside.json", root.join("file.json")).unwrap();
+        symlink("..", root.join("folder")).unwrap();
+        symlink("gone/away", root.join("dangling.json")).unwrap();
+        symlink("loop.json", root.join("loop.json")).unwrap();
+        assert!(yard.refused("file.json").contains("out of the project"));
+        assert!(yard.refused("folder/outside.json").contains("out of the project"));
+        assert!(yard.refused("folder/new.json").contains("out of the project"));
+        assert!(yard.refused("dangling.json").contains("leads nowhere"));
+        assert!(yard.refused("loop.json").contains("leads nowhere"));
+    }
+
+    #[test]
+    fn dots_after_a_symlink_mean_what_the_file_system_makes_of_them() {
+        let yard = Yard::new("dots");
+        std::fs::create_dir_all(yard.root().join("deep/er")).unwrap();
+        symlink("deep/er", yard.root().join("short")).unwrap();
+        let place = Place::resolve(&yard.root(), "short/../a.json").unwrap();
+        assert!(place.path().ends_with("project/deep/a.json"));
+    }
+
+    #[test]
+    fn nothing_leads_into_aop_and_no_folder_is_a_record() {
+        let yard = Yard::new("aop");
+        symlink(".aop", yard.root().join("state")).unwrap();
+        assert!(yard.refused(".aop/x.json").contains(".aop/"));
+        assert!(yard.refused("state/x.json").contains("into .aop/"));
+        assert!(yard.refused("answers").contains("folder"));
+        assert!(yard.refused("../outside.json").contains("leaves the project"));
+    }
+}

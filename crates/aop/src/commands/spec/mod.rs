@@ -4,7 +4,7 @@ mod document;
 mod preview;
 
 use crate::input::read_bytes;
-use crate::output::style::{bold, clean, cyan, dim, green};
+use crate::output::style::{bold, clean, cyan, dim, green, yellow};
 use crate::output::{CommandResult, Reply};
 use aop_ask::{
     AnswerSpec, Dialogue, OnEscape, Options, Protocol, QuestionSpec, Target, import, json as reader,
@@ -219,15 +219,15 @@ fn dialogue(spec: &Path, target: Target, replies: &[Value], settings: &Settings)
 }
 
 fn told(dialogue: &Dialogue, report: &Value) -> String {
-    let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
+    let pretty = |value: &Value| clean(&serde_json::to_string_pretty(value).unwrap_or_default());
     if let Some(next) = report.get("next") {
-        let head = format!("{} {}", cyan("next:"), next["tool"].as_str().unwrap_or_default());
+        let tool = next["tool"].as_str().unwrap_or_default();
         let open = dim(&format!("unanswered: {}", dialogue.unanswered().join(", ")));
-        return clean(&format!("{head}\n{}\n{open}", pretty(&next["input"])));
+        return format!("{} {tool}\n{}\n{open}", cyan("next:"), pretty(&next["input"]));
     }
     match report.get("answer") {
-        Some(answer) => format!("{}\n{}", green("done:"), clean(&pretty(answer))),
-        None => format!("{}\n{}", green("escaped:"), clean(&pretty(report))),
+        Some(answer) => format!("{}\n{}", green("done:"), pretty(answer)),
+        None => format!("{}\n{}", yellow("escaped:"), pretty(report)),
     }
 }
 

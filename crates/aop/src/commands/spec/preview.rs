@@ -2,7 +2,7 @@
 //! tools draw themselves.
 
 use crate::output::Reply;
-use crate::output::style::{bold, clean, cyan, dim};
+use crate::output::style::{bold, clean, cyan};
 use aop_ask::{Dialogue, Options, QuestionSpec, Step, Target};
 use aop_kernel::Envelope;
 use serde_json::{Map, Value, json};
@@ -57,7 +57,8 @@ fn card(native: &Value) -> String {
 
 fn line(many: bool, label: Option<&str>, description: Option<&str>) -> String {
     let mark = if many { "[ ]" } else { "( )" };
-    format!("  {mark} {}  {}\n", label.unwrap_or_default(), dim(description.unwrap_or_default()))
+    let gap = if description.is_some() { "  " } else { "" };
+    format!("  {mark} {}{gap}{}\n", label.unwrap_or_default(), description.unwrap_or_default())
 }
 
 /// The fields of an elicitation.
