@@ -7,8 +7,8 @@ use super::{Author, Covers, Ended, EventKind, LineFormat, Out, Piece, Text, Tool
 use crate::native::{NativeAsk, Stage, is_ask_tool, read_ask, read_permission};
 use serde_json::{Map, Value};
 
-pub(super) const NEEDLES: &[&str] =
-    &["\"assistant\"", "\"result\"", "\"init\"", "\"control_request\"", "\"control_cancel_request\""];
+pub(super) const WORDS: &[&str] =
+    &["assistant", "result", "init", "control_request", "control_cancel_request"];
 
 /// More open questions than this in one turn are no questions.
 const MAX_OPEN_CALLS: usize = 64;

@@ -7,25 +7,27 @@ use super::codex_app::CodexApp;
 use super::{Author, Covers, Ended, EventKind, LineFormat, Out, Piece, Text, ToolCall, Usage, number, text};
 use serde_json::{Map, Value};
 
-pub(super) const NEEDLES: &[&str] = &[
-    "\"thread.started\"",
-    "\"turn.started\"",
-    "\"item.started\"",
-    "\"agent_message\"",
-    "\"turn.completed\"",
-    "\"turn.failed\"",
-    "\"error\"",
+pub(super) const WORDS: &[&str] = &[
+    "thread.started",
+    "turn.started",
+    "item.started",
+    "agent_message",
+    "turn.completed",
+    "turn.failed",
+    "error",
     // app-server
-    "\"thread\"",
-    "\"item/started\"",
-    "\"agentMessage\"",
-    "\"turn/started\"",
-    "\"turn/completed\"",
-    "\"thread/tokenUsage/updated\"",
-    "\"item/tool/requestUserInput\"",
-    "/requestApproval\"",
-    "\"mcpServer/elicitation/request\"",
-    "\"serverRequest/resolved\"",
+    "thread",
+    "item/started",
+    "agentMessage",
+    "turn/started",
+    "turn/completed",
+    "thread/tokenUsage/updated",
+    "item/tool/requestUserInput",
+    "item/commandExecution/requestApproval",
+    "item/fileChange/requestApproval",
+    "item/permissions/requestApproval",
+    "mcpServer/elicitation/request",
+    "serverRequest/resolved",
 ];
 
 /// What has to be remembered between lines.

@@ -8,7 +8,7 @@ use super::{Author, Covers, Ended, EventKind, LineFormat, Out, Piece, Text, Usag
 use crate::native::{NativeAsk, Stage, is_ask_tool, read_ask};
 use serde_json::{Map, Value};
 
-pub(super) const NEEDLES: &[&str] = &["\"init\"", "\"message\"", "\"tool_use\"", "\"result\"", "\"error\""];
+pub(super) const WORDS: &[&str] = &["init", "message", "tool_use", "result", "error"];
 
 const MAX_OPEN_CALLS: usize = 64;
 

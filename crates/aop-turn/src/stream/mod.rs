@@ -66,9 +66,9 @@ impl StreamParser {
     /// A parser at the beginning of a stream.
     pub fn new(engine: Engine) -> Self {
         let dialect = match engine {
-            Engine::ClaudeCode => Dialect::Claude(Relevance::new(claude::NEEDLES), claude::Claude::default()),
-            Engine::Codex => Dialect::Codex(Relevance::new(codex::NEEDLES), codex::Codex::default()),
-            Engine::Gemini => Dialect::Gemini(Relevance::new(gemini::NEEDLES), gemini::Gemini::default()),
+            Engine::ClaudeCode => Dialect::Claude(Relevance::new(claude::WORDS), claude::Claude::default()),
+            Engine::Codex => Dialect::Codex(Relevance::new(codex::WORDS), codex::Codex::default()),
+            Engine::Gemini => Dialect::Gemini(Relevance::new(gemini::WORDS), gemini::Gemini::default()),
             Engine::Iflow => Dialect::Iflow(iflow::Iflow::default()),
         };
         StreamParser { splitter: LineSplitter::default(), dialect }
