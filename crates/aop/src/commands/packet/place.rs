@@ -126,7 +126,7 @@ fn unsafe_path(path: &str, reason: &str) -> Violation {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
