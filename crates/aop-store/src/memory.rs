@@ -4,7 +4,8 @@
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
 use crate::port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, Lease, Pending, QuestionPage, Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
+    Receipt, Store,
 };
 use aop_kernel::Envelope;
 use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
@@ -146,6 +147,20 @@ impl State {
         all
     }
 
+    fn recent_answers(&self, id: &FeatureId, limit: usize, now: Timestamp) -> Vec<Question> {
+        let mut answers: Vec<(Timestamp, Question)> = self
+            .questions(now)
+            .into_iter()
+            .filter(|question| question.feature_id == *id)
+            .filter_map(|question| match question.state {
+                QuestionState::Answered { at, .. } => Some((at, question)),
+                QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
+            })
+            .collect();
+        answers.sort_by_key(|(at, question)| std::cmp::Reverse((*at, question.id.clone())));
+        answers.into_iter().take(limit).map(|(_, question)| question).collect()
+    }
+
     /// Every event after the first so many survives being written down, and the tables of the features it
     /// touched are what the log says.
     fn verify_since(&mut self, events: usize) -> Result<(), StoreError> {
@@ -252,20 +267,16 @@ impl Store for MemoryStore {
     }
 
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
+        ready(Ok(self.read(|state, now| state.recent_answers(&id, limit, now))))
+    }
+
+    fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {
         ready(Ok(self.read(|state, now| {
-            let mut answers: Vec<(Timestamp, Question)> = state
-                .questions(now)
-                .into_iter()
-                .filter(|question| question.feature_id == id)
-                .filter_map(|question| match question.state {
-                    QuestionState::Answered { at, .. } => Some((at, question)),
-                    QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {
-                        None
-                    }
-                })
-                .collect();
-            answers.sort_by_key(|(at, question)| std::cmp::Reverse((*at, question.id.clone())));
-            answers.into_iter().take(limit).map(|(_, question)| question).collect()
+            let feature = state.view(now).remove(&id)?.feature?;
+            let own = state.questions(now).into_iter().filter(|question| question.feature_id == id);
+            let open = own.filter(Question::is_open).collect();
+            let answers = state.recent_answers(&id, answers, now);
+            Some(FeatureView { feature, spec: state.specs.get(&id).cloned(), open, answers })
         })))
     }
 

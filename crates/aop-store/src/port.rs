@@ -81,6 +81,19 @@ pub struct FeatureFiles {
     pub forms: Vec<Question>,
 }
 
+/// What a turn is told of its feature, from one snapshot.
+#[derive(Debug, Clone)]
+pub struct FeatureView {
+    /// The feature.
+    pub feature: Feature,
+    /// Its specification.
+    pub spec: Option<String>,
+    /// Its open questions, in list order.
+    pub open: Vec<Question>,
+    /// Its last answered questions, newest first.
+    pub answers: Vec<Question>,
+}
+
 /// A lease that was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
@@ -167,6 +180,9 @@ pub trait Store: Send + Sync {
 
     /// The last answered questions of a feature, newest first.
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>>;
+
+    /// A feature with its open questions and so many of its last answers, all of one moment.
+    fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>>;
 
     /// Committed events in order.
     fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>>;

@@ -7,7 +7,7 @@ use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::Rules;
-use aop_kernel::question::{Question, QuestionStatus};
+use aop_kernel::question::Question;
 use aop_kernel::role::Caller;
 use aop_kernel::status::Held;
 use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
@@ -96,11 +96,8 @@ impl Service {
 
     /// What a turn is told.
     pub async fn context(&self, id: &FeatureId, history_limit: usize) -> Result<Context, Refusal> {
-        let feature = self.store.feature(id.clone()).await?.ok_or_else(|| not_found(id))?;
-        let spec = self.store.spec(id.clone()).await?;
-        let open = self.questions_of(id, QuestionFilter::Only(QuestionStatus::Open)).await?;
-        let answers = self.store.recent_answers(id.clone(), history_limit).await?;
-        Ok(Context::new(&feature, spec, Held::No, open, answers))
+        let view = self.store.view(id.clone(), history_limit).await?.ok_or_else(|| not_found(id))?;
+        Ok(Context::new(&view.feature, view.spec, Held::No, view.open, view.answers))
     }
 }
 

@@ -11,6 +11,7 @@ mod render;
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use crate::port::{FeaturePage, Store};
+use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::status::Held;
 use files::{read_number, try_lock_for, write_atomically};
@@ -56,18 +57,25 @@ impl Projector {
         Projector { dir: dir.to_owned() }
     }
 
-    /// Brings the files of every feature that changed up to date.
+    /// Brings the files of every feature that changed up to date. One that cannot be written holds up no
+    /// other; the first error is returned after all have been tried, and the next call starts there again.
     pub async fn catch_up(&self, store: &dyn Store) -> Result<(), ProjectionError> {
         let _lock = try_lock_for(&self.dir.join("projections.lock"), PATIENCE)?;
         let watermark = self.dir.join("projected");
         let done = read_number(&watermark);
-        let (changed, last) = store.changed_since(done).await?;
+        let (mut changed, last) = store.changed_since(done).await?;
+        if last < done {
+            // The mark is of another history: the database was made anew or came from a backup.
+            (changed, _) = store.changed_since(0).await?;
+        }
+        let mut written = Ok(());
         for (id, first) in &changed {
-            self.write_feature(store, id, *first).await?;
+            written = written.and(self.write_feature(store, id, *first).await);
         }
         if !changed.is_empty() || !self.index().exists() {
-            self.write_index(store).await?;
+            written = written.and(self.write_index(store).await);
         }
+        written?;
         if last != done {
             write_atomically(&watermark, last.to_string().as_bytes())?;
         }
@@ -93,10 +101,17 @@ impl Projector {
         let mut stale = Vec::new();
         for (id, first) in features {
             for (path, content) in self.files_of(store, &id, first).await? {
-                if fs::read(&path).ok().as_deref() != Some(content.as_bytes()) {
+                if differs(&path, &content) {
                     stale.push(path);
                 }
             }
+        }
+        // The index is written as readers see the features. While something is due and not yet committed, that
+        // depends on the moment, and a difference says nothing.
+        let now = store.now().await?;
+        let settled = store.next_deadline().await?.is_none_or(|deadline| deadline > now);
+        if settled && differs(&self.index(), &render::index(&listed(store).await?)) {
+            stale.push(self.index());
         }
         Ok(stale)
     }
@@ -139,7 +154,7 @@ impl Projector {
 
     async fn write_index(&self, store: &dyn Store) -> Result<(), ProjectionError> {
         let path = self.index();
-        let features = store.features(FeaturePage::default()).await?;
+        let features = listed(store).await?;
         let age = fs::metadata(&path)
             .and_then(|meta| meta.modified())
             .ok()
@@ -147,11 +162,21 @@ impl Projector {
         if features.len() > SHORT_INDEX && age.is_some_and(|age| age < INDEX_PERIOD) {
             return Ok(());
         }
-        let records: Vec<_> = features.iter().map(|feature| feature.record(Held::No)).collect();
-        write_atomically(&path, render::index(&records).as_bytes())
+        write_atomically(&path, render::index(&features).as_bytes())
     }
 
     fn index(&self) -> PathBuf {
         self.dir.join("features").join("index.json")
     }
+}
+
+/// The features that the index lists.
+async fn listed(store: &dyn Store) -> Result<Vec<FeatureRecord>, ProjectionError> {
+    let features = store.features(FeaturePage::default()).await?;
+    Ok(features.iter().map(|feature| feature.record(Held::No)).collect())
+}
+
+/// Whether the file is missing or says something else.
+fn differs(path: &Path, content: &str) -> bool {
+    fs::read(path).ok().as_deref() != Some(content.as_bytes())
 }

@@ -135,7 +135,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features.
+    /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features; how many changed.
     pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
         let due = self.all(
             "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2
@@ -143,13 +143,15 @@ impl<'a> Batch<'a> {
             (PROJECT, self.now.as_millis(), EXPIRE_AT_ONCE.cast_signed()),
             |row| row.get::<_, String>(0),
         )?;
+        let mut changed = 0;
         for feature_id in &due {
             let feature_id = FeatureId::parse(feature_id)?;
             let snapshot = self.snapshot(&feature_id, None)?;
             let expiry = lifecycle::expire_due(&snapshot, self.now);
             self.record(&expiry.events, &expiry.state, &expiry.secrets)?;
+            changed += usize::from(!expiry.events.is_empty());
         }
-        Ok(due.len())
+        Ok(changed)
     }
 
     /// The feature, its open questions and the named one.

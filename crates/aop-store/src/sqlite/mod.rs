@@ -17,7 +17,8 @@ mod writer;
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, Lease, Pending, QuestionPage, Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
+    Receipt, Store,
 };
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
@@ -144,6 +145,16 @@ impl Store for SqliteStore {
 
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
         self.read(move |reader| reader.recent_answers(&id, limit))
+    }
+
+    fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {
+        self.read(move |reader| {
+            let state = reader.view(&id)?;
+            let Some(feature) = state.feature else { return Ok(None) };
+            let open = state.questions.into_iter().filter(Question::is_open).collect();
+            let answers = reader.recent_answers(&id, answers)?;
+            Ok(Some(FeatureView { feature, spec: reader.spec(&id)?, open, answers }))
+        })
     }
 
     fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>> {

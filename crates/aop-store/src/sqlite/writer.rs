@@ -154,17 +154,17 @@ impl Worker {
         let mut finishes = Vec::with_capacity(jobs.len());
         let outcome = self.transact(&mut jobs, &mut finishes);
         finishes.extend(jobs.into_iter().map(|job| job(None)));
-        let committed = outcome.as_ref().ok().copied();
-        let outcome = outcome.map(drop);
-        for finish in finishes {
-            finish(&outcome);
-        }
-        if let Some(seq) = committed {
+        // Announced before it is answered: whoever has the answer finds the commit among the changes.
+        if let Ok(seq) = outcome {
             self.committed.send_if_modified(|last| {
                 let grown = seq > *last;
                 *last = seq.max(*last);
                 grown
             });
+        }
+        let outcome = outcome.map(drop);
+        for finish in finishes {
+            finish(&outcome);
         }
     }
 

@@ -3,5 +3,6 @@
 
 mod contract;
 mod model;
+mod projection;
 mod sqlite;
 mod support;

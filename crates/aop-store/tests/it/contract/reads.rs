@@ -1,6 +1,6 @@
 //! Reading: the clock's view without a write, order and cursors, what a turn is told, and being woken.
 
-use crate::support::{QUARTER, START, World, feature_id, ids, on_every_backend, question_id};
+use crate::support::{QUARTER, START, World, feature_id, ids, on_every_backend, question_id, wait};
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
@@ -21,6 +21,7 @@ on_every_backend!(
     feature_list_filters_and_hides_ad_hoc_ones,
     context_shows_the_last_n_answers_of_this_feature_newest_first,
     context_shows_open_questions_and_the_specification,
+    context_is_of_one_moment_while_others_write,
     activity_state_is_waiting_input_exactly_while_awaiting_input,
     events_have_no_gap_and_pages_continue_after_a_number,
     changes_wake_after_a_commit_and_not_after_a_refusal,
@@ -243,6 +244,35 @@ async fn context_shows_open_questions_and_the_specification(w: &World) {
     let context = w.context("a").await;
     assert_eq!(ids(&context["human_input"]["open_questions"]), [id]);
     assert_eq!(context["state"]["status"], "awaiting_input");
+}
+
+/// Status, open questions and answers belong together however fast they change.
+async fn context_is_of_one_moment_while_others_write(w: &World) {
+    w.policy(|policy| policy.context_answer_history_limit = 99);
+    w.feature("a").await;
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            wait(async {
+                for _ in 0..40 {
+                    let id = w.ask("a").await;
+                    w.answer("a", &id, json!("x")).await.unwrap();
+                }
+            });
+        });
+        let reader = scope.spawn(move || {
+            while !writer.is_finished() {
+                let context = wait(w.context("a"));
+                let open = ids(&context["human_input"]["open_questions"]);
+                let waits_for = context["state"]["open_question_id"].as_str();
+                assert_eq!(open.iter().map(String::as_str).collect::<Vec<_>>(), Vec::from_iter(waits_for));
+                let answers = context["human_input"]["recent_answers"].as_array().unwrap().len() as u64;
+                let version = context["state"]["version"].as_u64().unwrap();
+                // One event made the feature; then two for each question and two for each answer.
+                assert_eq!(version, 1 + 4 * answers + 2 * open.len() as u64);
+            }
+        });
+        reader.join().unwrap();
+    });
 }
 
 async fn activity_state_is_waiting_input_exactly_while_awaiting_input(w: &World) {

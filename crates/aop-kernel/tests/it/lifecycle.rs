@@ -1,0 +1,75 @@
+//! Single decisions on states that only a newer version, or damage, would leave.
+
+use crate::support::{after, decide, feature, id, question};
+use aop_kernel::event::{Event, Snapshot};
+use aop_kernel::lifecycle::{Action, permit};
+use aop_kernel::policy::HumanInput;
+use aop_kernel::question::ResumeStatus;
+use aop_kernel::status::Status;
+use aop_kernel::tools::Tool;
+use serde_json::json;
+
+fn waiting() -> Snapshot {
+    after(feature(), Tool::QuestionCreate, &question(json!({})), 1, HumanInput::default())
+}
+
+#[test]
+fn edge_06_unusable_resume_status_falls_back_to_planning() {
+    let unusable = [
+        ResumeStatus::Unknown("hibernating".into()),
+        ResumeStatus::Known(Status::AwaitingInput),
+        ResumeStatus::Known(Status::Merged),
+        ResumeStatus::Known(Status::Failed),
+    ];
+    for resume in unusable {
+        for (tool, more) in [
+            (Tool::QuestionAnswer, json!({"answer": "x", "answered_by": "ann"})),
+            (Tool::QuestionWithdraw, json!({})),
+        ] {
+            let mut state = waiting();
+            state.questions[0].resume_status = Some(resume.clone());
+            let mut input = more;
+            input["feature_id"] = json!("a");
+            input["question_id"] = json!(id(1));
+            let events = decide(&state, tool, &input, 2, HumanInput::default()).unwrap().events;
+            let noted = events.iter().any(|stamped| {
+                matches!(&stamped.event, Event::Noted { note }
+                    if note.contains("resume_fallback_to_planning") && note.contains(resume.as_str()))
+            });
+            assert!(noted, "{events:?}");
+            events.iter().for_each(|event| state.evolve(event));
+            assert_eq!(state.feature.unwrap().status, Status::Planning);
+        }
+    }
+}
+
+#[test]
+fn the_gate_is_shut_in_awaiting_input_and_after_the_end_for_every_action() {
+    for status in Status::ALL {
+        let mut feature = feature().feature.unwrap();
+        feature.status = *status;
+        for action in Action::ALL {
+            let code = permit(&feature, *action).err().map(|refusal| refusal.code.as_str());
+            let expected = match status {
+                Status::AwaitingInput => Some("question_open_blocks_action"),
+                Status::Merged | Status::Failed => Some("invalid_status_transition"),
+                Status::Planning | Status::Building | Status::Qa | Status::Blocked | Status::ReadyToMerge => {
+                    None
+                }
+            };
+            assert_eq!(code, expected, "{status} {action:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_leaves_no_events() {
+    let state = waiting();
+    let asks = question(json!({"blocking": true}));
+    assert!(decide(&state, Tool::QuestionCreate, &asks, 2, HumanInput::default()).is_err());
+    let off = HumanInput { enabled: false, ..HumanInput::default() };
+    assert_eq!(
+        decide(&feature(), Tool::QuestionCreate, &asks, 2, off).unwrap_err().code.as_str(),
+        "unsupported_operation"
+    );
+}

@@ -1,0 +1,6 @@
+//! The kernel from outside: rules that need a state no store would give, or every state there is.
+#![cfg(test)]
+
+mod expiry;
+mod lifecycle;
+mod support;

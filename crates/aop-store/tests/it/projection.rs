@@ -1,0 +1,272 @@
+//! The files below `.aop/features/`: what they say is what the store says, and whatever goes wrong with them
+//! is mended from it.
+
+use crate::support::{Backend, QUARTER, World, at, feature_id, wait};
+use aop_kernel::role::Role;
+use aop_kernel::status::Status;
+use aop_store::Projector;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn world() -> World {
+    World::new(Backend::Sqlite)
+}
+
+fn project(w: &World) {
+    wait(Projector::new(w.dir()).catch_up(w.store.as_ref())).unwrap();
+}
+
+fn stale(w: &World) -> Vec<PathBuf> {
+    wait(Projector::new(w.dir()).stale(w.store.as_ref())).unwrap()
+}
+
+fn read(w: &World, name: &str) -> String {
+    fs::read_to_string(w.dir().join("features").join(name)).unwrap()
+}
+
+fn json_of(w: &World, name: &str) -> Value {
+    serde_json::from_str(&read(w, name)).unwrap()
+}
+
+fn form() -> Value {
+    json!({"version": 3, "topic": "t", "questions": [
+        {"id": "way", "header": "Way", "question": "Which?", "kind": "single_choice", "required": true,
+         "options": [{"label": "L", "description": "left"}]},
+        {"id": "key", "header": "Key", "question": "Key?", "kind": "free_text", "required": false, "secret": true}]})
+}
+
+/// A feature with an answered form and an open question, projected.
+fn projected() -> (World, String, String) {
+    let w = world();
+    let input = json!({"feature_id": "a", "title": "The: \"title\"\n---", "spec": "# Spec\n"});
+    wait(w.call(Role::Human, "feature.create", input)).unwrap();
+    wait(w.transition("a", Status::Building)).unwrap();
+    let answered =
+        wait(w.ask_with("a", json!({"spec": form()}))).unwrap()["question_id"].as_str().unwrap().to_owned();
+    w.later(1_000);
+    wait(w.answer("a", &answered, json!({"way": "L", "key": "hush"}))).unwrap();
+    let open = wait(w.ask("a"));
+    project(&w);
+    (w, answered, open)
+}
+
+#[test]
+fn questions_json_holds_every_record_in_list_order() {
+    let (w, answered, open) = projected();
+    let file = json_of(&w, "a/questions.json");
+    assert_eq!((&file["version"], &file["feature_id"]), (&json!(1), &json!("a")));
+    assert_eq!(file["items"], json!([wait(w.record(&answered)), wait(w.record(&open))]));
+}
+
+#[test]
+fn state_md_has_the_status_and_human_input_as_front_matter() {
+    let (w, _, open) = projected();
+    let text = read(&w, "a/state.md");
+    let (front, _) = text.strip_prefix("---\n").unwrap().split_once("\n---\n").unwrap();
+    let version = wait(w.show("a")).version;
+    for line in [
+        "feature_id: a",
+        "status: awaiting_input",
+        "activity_state: waiting_input",
+        r#"title: "The: \"title\"\n---""#,
+        &format!("version: {version}"),
+        "human_input:",
+        &format!("  open_question_id: {open}"),
+        "  open_question_count: 1",
+        &format!("  awaiting_since: \"{}\"", at(1_000)),
+        "  requested_by_role: builder",
+        "  resume_status: building",
+    ] {
+        assert!(front.lines().any(|found| found == line), "{line}\n{front}");
+    }
+    wait(w.answer("a", &open, json!("x"))).unwrap();
+    project(&w);
+    let text = read(&w, "a/state.md");
+    for key in ["open_question_id", "awaiting_since", "requested_by_role", "resume_status"] {
+        assert!(text.contains(&format!("\n  {key}: null\n")), "{text}");
+    }
+}
+
+#[test]
+fn decisions_spec_and_index_say_what_the_store_says() {
+    let (w, answered, open) = projected();
+    let decisions = read(&w, "a/decisions.md");
+    for line in wait(w.log("a")) {
+        assert!(decisions.contains(&line), "{line}\n{decisions}");
+    }
+    assert!(decisions.contains(&answered) && decisions.contains(&open));
+    assert_eq!(read(&w, "a/spec.md"), "# Spec\n");
+    let listed = wait(w.call(Role::Human, "feature.list", json!({}))).unwrap();
+    assert_eq!(json_of(&w, "index.json")["features"], listed["items"]);
+}
+
+#[test]
+fn answers_are_written_for_forms_with_secrets_redacted() {
+    let (w, answered, open) = projected();
+    assert_eq!(
+        json_of(&w, &format!("a/answers/{answered}.json")),
+        json!({"version": 3, "topic": "t", "answers": {"way": "L", "key": {"redacted": true}},
+            "answered_at": at(1_000), "answered_by": "ann"})
+    );
+    assert!(!w.dir().join(format!("features/a/answers/{open}.json")).exists());
+}
+
+#[test]
+fn no_temporary_file_is_left_behind() {
+    let (w, ..) = projected();
+    let names: Vec<_> =
+        fs::read_dir(w.dir().join("features/a")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(names.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{names:?}");
+}
+
+/// As after a crash between the files: some are new, one is torn, one is missing, the mark was not moved.
+#[test]
+fn what_a_crash_left_is_mended_by_the_next_catch_up() {
+    let (w, answered, open) = projected();
+    let mark = fs::read_to_string(w.dir().join("projected")).unwrap();
+    wait(w.answer("a", &open, json!("x"))).unwrap();
+    project(&w);
+    let files = w.dir().join("features/a");
+    fs::write(files.join("questions.json"), "{\"version\":1,\"feat").unwrap();
+    fs::remove_file(files.join("decisions.md")).unwrap();
+    fs::write(files.join(".state.md.tmp"), "half").unwrap();
+    fs::write(w.dir().join("projected"), mark).unwrap();
+    assert_eq!(stale(&w).len(), 2);
+    project(&w);
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+    assert!(files.join(format!("answers/{answered}.json")).exists());
+}
+
+#[test]
+fn a_missing_or_senseless_mark_means_everything_is_written_again() {
+    let (w, answered, _) = projected();
+    for mark in [None, Some(""), Some("soon"), Some("-1"), Some("0")] {
+        fs::remove_dir_all(w.dir().join("features")).unwrap();
+        match mark {
+            None => fs::remove_file(w.dir().join("projected")).unwrap(),
+            Some(text) => fs::write(w.dir().join("projected"), text).unwrap(),
+        }
+        project(&w);
+        assert_eq!(stale(&w), Vec::<PathBuf>::new(), "{mark:?}");
+        assert!(w.dir().join(format!("features/a/answers/{answered}.json")).exists());
+    }
+}
+
+/// The database was moved away and made anew, or came from a backup: the mark is of another history.
+#[test]
+fn a_mark_ahead_of_the_store_means_everything_is_written_again() {
+    let (w, ..) = projected();
+    fs::remove_dir_all(w.dir().join("features/a")).unwrap();
+    fs::write(w.dir().join("projected"), "5000").unwrap();
+    project(&w);
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+    let last = wait(w.events()).len();
+    assert_eq!(fs::read_to_string(w.dir().join("projected")).unwrap(), last.to_string());
+}
+
+#[test]
+fn stale_names_every_file_that_differs_and_rebuild_mends_it() {
+    let (w, answered, _) = projected();
+    let files = w.dir().join("features");
+    let damaged: Vec<PathBuf> = [
+        "a/questions.json",
+        "a/decisions.md",
+        "a/spec.md",
+        "a/state.md",
+        &format!("a/answers/{answered}.json"),
+        "index.json",
+    ]
+    .iter()
+    .map(|name| files.join(name))
+    .collect();
+    for path in &damaged {
+        fs::write(path, "nonsense").unwrap();
+    }
+    let mut found = stale(&w);
+    found.sort();
+    let mut expected = damaged;
+    expected.sort();
+    assert_eq!(found, expected);
+    wait(Projector::new(w.dir()).rebuild(w.store.as_ref())).unwrap();
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+}
+
+/// A folder that cannot be written keeps nobody else from being up to date, and is tried again.
+#[test]
+fn one_feature_that_cannot_be_written_does_not_hold_up_the_others() {
+    let w = world();
+    fs::create_dir_all(w.dir().join("features")).unwrap();
+    fs::write(w.dir().join("features/a"), "a file where a folder should be").unwrap();
+    for id in ["a", "b"] {
+        wait(w.feature(id));
+    }
+    let error = wait(Projector::new(w.dir()).catch_up(w.store.as_ref())).unwrap_err();
+    assert!(error.to_string().contains("features/a"), "{error}");
+    assert!(read(&w, "b/state.md").contains("feature_id: b"));
+    fs::remove_file(w.dir().join("features/a")).unwrap();
+    project(&w);
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+}
+
+/// Every projector takes its turn and a fresh look, so whoever comes last writes the newest.
+#[test]
+fn an_older_projector_never_overwrites_a_newer_projection() {
+    let w = world();
+    wait(w.feature("a"));
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let w = &w;
+            scope.spawn(move || {
+                for step in 0..10 {
+                    let note = json!({"feature_id": "a", "note": format!("note {number} {step}")});
+                    wait(w.call(Role::Human, "feature.log_append", note)).unwrap();
+                    project(w);
+                    assert!(written_version(w.dir()) > step, "at least what this one committed");
+                }
+            });
+        }
+    });
+    assert_eq!(written_version(w.dir()), wait(w.show("a")).version);
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+}
+
+fn written_version(dir: &Path) -> u64 {
+    let text = fs::read_to_string(dir.join("features/a/state.md")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("version: ")).unwrap();
+    line.parse().unwrap()
+}
+
+#[test]
+fn an_expiry_reaches_the_files_with_its_commit() {
+    let (w, _, open) = projected();
+    w.later(QUARTER);
+    project(&w);
+    assert!(read(&w, "a/state.md").contains("status: awaiting_input"), "reading wrote nothing");
+    wait(w.store.expire()).unwrap();
+    project(&w);
+    assert!(read(&w, "a/state.md").contains("status: blocked"));
+    assert_eq!(json_of(&w, "a/questions.json")["items"][1]["question_id"], open);
+    assert_eq!(json_of(&w, "a/questions.json")["items"][1]["status"], "expired");
+}
+
+/// Ten thousand closed questions, put straight into the tables because asking them would take its time.
+#[test]
+fn a_feature_with_ten_thousand_closed_questions_projects_them_all() {
+    let w = world();
+    wait(w.feature("a"));
+    let id = wait(w.ask("a"));
+    wait(w.answer("a", &id, json!("x"))).unwrap();
+    let copies = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+        INSERT INTO questions SELECT project, 'q_' || printf('%026d', i), feature_id, status, created_at + i, expires_at,
+            answered_at, json_set(record, '$.question_id', 'q_' || printf('%026d', i)) FROM questions, n";
+    rusqlite::Connection::open(w.dir().join("aop.db")).unwrap().execute_batch(copies).unwrap();
+    project(&w);
+    let file = json_of(&w, "a/questions.json");
+    let items = file["items"].as_array().unwrap();
+    assert_eq!(items.len(), 10_000);
+    assert_eq!(items[0]["question_id"], id);
+    assert_eq!(wait(w.context("a"))["human_input"]["recent_answers"].as_array().unwrap().len(), 3);
+    let files = wait(w.store.feature_files(feature_id("a"), 0)).unwrap().unwrap();
+    assert_eq!(files.questions.len(), 10_000);
+}
