@@ -1,36 +1,26 @@
 //! Claude Code's `AskUserQuestion`: one to four questions, two to four options each; replies are keyed by
 //! the full question text, and several labels arrive joined by a comma and a space.
 
-use super::{answers, malformed, note_strangers, short_header};
+use super::{answers, malformed, members, note_strangers, short_header, shown};
 use crate::dialogue::ask::{Ask, Mode, Said};
 use crate::dialogue::joined;
 use crate::violation::{Violation, join, quote};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The tool's arguments.
 pub(super) fn input(asks: &[Ask<'_>]) -> Value {
     let questions: Vec<Value> = asks.iter().map(question).collect();
-    json!({"questions": questions})
+    members([("questions", questions.into())])
 }
 
 fn question(ask: &Ask<'_>) -> Value {
-    let options: Vec<Value> = ask
-        .items
-        .iter()
-        .map(|item| {
-            let mut option = json!({"label": item.label, "description": item.description});
-            if let Some(preview) = &item.preview {
-                option["preview"] = preview.clone().into();
-            }
-            option
-        })
-        .collect();
-    json!({
-        "question": ask.text,
-        "header": short_header(ask.question.header()),
-        "options": options,
-        "multiSelect": ask.mode == Mode::Many,
-    })
+    let options: Vec<Value> = ask.items.iter().map(|item| shown(item, true)).collect();
+    members([
+        ("question", ask.text.as_str().into()),
+        ("header", short_header(ask.question.header()).into()),
+        ("options", options.into()),
+        ("multiSelect", (ask.mode == Mode::Many).into()),
+    ])
 }
 
 /// What `{"answers": {"<question text>": "<label or text>"}}` says.

@@ -2,12 +2,12 @@
 //! `<id>__other`; ids never hold two underscores in a row, so the name is free. Defaults are only described:
 //! a prefilled field could be sent off unread, and silence is no consent.
 
-use super::{Heard, malformed};
+use super::{Heard, malformed, members};
 use crate::dialogue::Protocol;
 use crate::dialogue::ask::{Ask, Item, Mode, Said};
 use crate::spec::QuestionSpec;
 use crate::violation::{Violation, join, quote};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The request's parameters.
 pub(super) fn input(spec: &QuestionSpec, protocol: Protocol, asks: &[Ask<'_>]) -> Value {
@@ -25,17 +25,24 @@ pub(super) fn input(spec: &QuestionSpec, protocol: Protocol, asks: &[Ask<'_>]) -
         if ask.question.allow_other() {
             let description = "Your own answer, if none of the options fits";
             let title = format!("{}: other", ask.question.header());
-            properties
-                .insert(other(id), json!({"type": "string", "title": title, "description": description}));
+            let field = members([
+                ("type", "string".into()),
+                ("title", title.into()),
+                ("description", description.into()),
+            ]);
+            properties.insert(other(id), field);
         } else if ask.question.required() {
-            required.push(id);
+            required.push(Value::from(id));
         }
     }
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !required.is_empty() {
-        schema["required"] = required.into();
-    }
-    json!({"message": message, "requestedSchema": schema})
+    let kind = ("type", Value::from("object"));
+    let properties = ("properties", Value::Object(properties));
+    let schema = if required.is_empty() {
+        members([kind, properties])
+    } else {
+        members([kind, properties, ("required", required.into())])
+    };
+    members([("message", message.into()), ("requestedSchema", schema)])
 }
 
 fn other(id: &str) -> String {
@@ -43,27 +50,28 @@ fn other(id: &str) -> String {
 }
 
 fn field(ask: &Ask<'_>, protocol: Protocol) -> Value {
-    let title = ask.question.header();
-    let description = &ask.text;
-    let options = || -> Vec<Value> {
-        ask.items.iter().map(|item| json!({"const": item.label, "title": title_of(item)})).collect()
+    let kind = |name: &str| ("type", Value::from(name));
+    let title = ("title", Value::from(ask.question.header()));
+    let description = ("description", Value::from(ask.text.as_str()));
+    let options = || -> Value {
+        let option =
+            |item: &Item| members([("const", item.label.as_str().into()), ("title", title_of(item).into())]);
+        ask.items.iter().map(option).collect()
     };
     match (ask.mode, protocol) {
-        (Mode::Text, _) => {
-            json!({"type": "string", "title": title, "description": description, "minLength": 1})
+        (Mode::Text, _) => members([kind("string"), title, description, ("minLength", 1.into())]),
+        (Mode::Many, _) => {
+            let items = members([("anyOf", options())]);
+            members([kind("array"), title, description, ("minItems", 1.into()), ("items", items)])
         }
-        (Mode::Many, _) => json!({
-            "type": "array", "title": title, "description": description,
-            "minItems": 1, "items": {"anyOf": options()},
-        }),
         (Mode::One, Protocol::V2025_11_25) => {
-            json!({"type": "string", "title": title, "description": description, "oneOf": options()})
+            members([kind("string"), title, description, ("oneOf", options())])
         }
-        (Mode::One, Protocol::V2025_06_18) => json!({
-            "type": "string", "title": title, "description": description,
-            "enum": ask.items.iter().map(|item| item.label.as_str()).collect::<Vec<_>>(),
-            "enumNames": ask.items.iter().map(title_of).collect::<Vec<_>>(),
-        }),
+        (Mode::One, Protocol::V2025_06_18) => {
+            let names = ask.items.iter().map(|item| item.label.as_str()).collect();
+            let titles = ask.items.iter().map(title_of).collect();
+            members([kind("string"), title, description, ("enum", names), ("enumNames", titles)])
+        }
     }
 }
 

@@ -88,7 +88,8 @@ fn unsafe_path(path: &str, reason: &str) -> Violation {
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
