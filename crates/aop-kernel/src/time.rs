@@ -11,7 +11,8 @@ pub struct Timestamp(i64);
 impl Timestamp {
     /// From milliseconds since 1970, held between 1970 and the end of what the calendar library can write.
     pub fn from_millis(millis: i64) -> Self {
-        Timestamp(millis.clamp(0, jiff::Timestamp::MAX.as_millisecond()))
+        // The last whole second: the library writes a little more than it reads back.
+        Timestamp(millis.clamp(0, jiff::Timestamp::MAX.as_second() * 1_000))
     }
 
     /// Milliseconds since 1970.

@@ -305,7 +305,7 @@ mod tests {
             ("store: mysql\n", 1, "mysql"),
             ("projections: maybe\n", 1, "maybe"),
             ("run: { max_parallel: 0 }\n", 1, "at least 1"),
-            ("store: sqlite\nrun: { max_parallel: 2\n", 3, ""),
+            ("store: sqlite\nrun: { max_parallel: 2\n", 2, "unclosed"),
         ] {
             let refusal = parse(text).unwrap_err();
             assert_eq!(refusal.code, ErrorCode::InvalidPolicy);

@@ -1,2 +1,63 @@
-//! Developer commands.
-fn main() {}
+//! Developer commands: `cargo xtask test|tidy|bench`. What the README and CI call.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
+
+mod process;
+mod test;
+mod tidy;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Developer commands of aop
+#[derive(Debug, Parser)]
+struct Xtask {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Everything that must hold: format, invariants, lints, tests
+    Test {
+        /// The inner loop: only what changed code can break quickly
+        #[arg(long)]
+        quick: bool,
+    },
+    /// The written invariants of the code base
+    Tidy,
+    /// Measure, never assert: JSON lines with ratios to what the disk can do
+    Bench {
+        /// What to measure: store
+        what: String,
+        /// Passed on to the benchmark
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        rest: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Xtask::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Test { quick } => test::run(quick),
+        Command::Tidy => tidy::run(),
+        Command::Bench { what, rest } => {
+            anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
+            process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
+            let binary = process::target().join("release/aop").display().to_string();
+            let mut args =
+                vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--", "--aop", &binary];
+            args.extend(rest.iter().map(String::as_str));
+            process::cargo(&args)
+        }
+    }
+}

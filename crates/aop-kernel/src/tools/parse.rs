@@ -21,6 +21,10 @@ use serde_json::{Value, json};
 /// A whole request is no larger than this.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
+/// A request nests no deeper than this. Readers of JSON give up at 128 levels, and a record and its event wrap
+/// what they hold in a few more: what is taken here can always be read back.
+const MAX_REQUEST_DEPTH: usize = 96;
+
 const ROLES: &str = "planner, builder, qa, orchestrator, human";
 const QUESTION_TYPES: &str = "clarification, permission_override, external_decision, risk_ack";
 const STATUSES: &str = "planning, building, qa, blocked, ready_to_merge, merged, failed";
@@ -107,6 +111,10 @@ pub fn parse(
     rules: &Rules,
 ) -> Result<Call, Refusal> {
     tool.authorise(caller)?;
+    if !nests_within(input, MAX_REQUEST_DEPTH) {
+        let message = format!("the arguments of {} nest deeper than {MAX_REQUEST_DEPTH} levels", tool.name());
+        return Err(Refusal::invalid_argument(message).hint("flatten them, or send the deep part as text"));
+    }
     let size = input.to_string().len();
     if size > MAX_REQUEST_BYTES {
         return Err(too_large("the request", size, MAX_REQUEST_BYTES));
@@ -131,6 +139,14 @@ pub fn parse(
     Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
 }
 
+fn nests_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| nests_within(item, levels - 1)),
+        Value::Object(map) => levels > 0 && map.values().all(|item| nests_within(item, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
 fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Query, Refusal> {
     if tool == Tool::FeatureList {
         let status = args.optional_one_of("status", STATUSES)?;
@@ -143,6 +159,7 @@ fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Qu
         });
     }
     let feature_id = args.id("feature_id", FeatureId::parse)?;
+    tool.authorise_feature(caller, &feature_id)?;
     let query = match tool {
         Tool::QuestionList => {
             let status = match args.optional_text("status")? {
@@ -158,14 +175,14 @@ fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Qu
         _ => Query::Feature(feature_id.clone()),
     };
     args.finish()?;
-    tool.authorise_feature(caller, &feature_id)?;
     Ok(query)
 }
 
-/// The command, and its arguments in normal form.
+/// The command, and its arguments in normal form. Whether the caller may act for the feature is decided as
+/// soon as the feature is known: a caller that may not is told nothing about its other arguments.
 fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<(Command, Value), Refusal> {
     let feature_id = args.id("feature_id", FeatureId::parse)?;
-    let feature = feature_id.clone();
+    tool.authorise_feature(caller, &feature_id)?;
     let parsed = match tool {
         Tool::FeatureCreate => {
             let title = args.text("title")?;
@@ -184,7 +201,7 @@ fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Resul
             let normal = json!({"feature_id": feature_id, "note": note});
             (Command::AppendLog(AppendLog { feature_id, note }), normal)
         }
-        Tool::QuestionCreate => question_create(feature_id, &mut args, rules)?,
+        Tool::QuestionCreate => question_create(caller, feature_id, &mut args, rules)?,
         Tool::QuestionAnswer => {
             let question_id = args.id("question_id", QuestionId::parse)?;
             let answer = args.any("answer")?;
@@ -209,31 +226,26 @@ fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Resul
         }
     };
     args.finish()?;
-    tool.authorise_feature(caller, &feature)?;
-    if let Command::CreateQuestion(command) = &parsed.0 {
-        asks_as_itself(caller, command.asked.role)?;
-    }
     Ok(parsed)
 }
 
 fn question_create(
+    caller: &Caller,
     feature_id: FeatureId,
     args: &mut Args,
     rules: &Rules,
 ) -> Result<(Command, Value), Refusal> {
     let role: Role = args.one_of("role", ROLES)?;
+    asks_as_itself(caller, role)?;
     let session_id = args.text("session_id")?;
     let question_type: QuestionType = args.one_of("question_type", QUESTION_TYPES)?;
     let prompt = args.text("prompt")?;
     let details = args.optional_object("details")?;
     let spec = args.optional("spec").map(|value| spec(&value)).transpose()?;
     let expected_answer = match args.optional("expected_answer") {
-        Some(value) => Some(expectation(value)?),
+        Some(value) => Some(expectation(value)?.checked(spec.as_ref(), rules)?),
         None => spec.as_ref().map(|_| ExpectedAnswer::form()),
     };
-    if let Some(expected) = &expected_answer {
-        expected.check(spec.as_ref(), rules)?;
-    }
     let interaction = args.optional_object("interaction")?;
     let wanted: Option<DecisionPolicy> =
         args.optional_one_of("default_decision_policy", "engine_judgement, use_default, decline")?;
@@ -291,7 +303,7 @@ fn expectation(value: Value) -> Result<ExpectedAnswer, Refusal> {
 
 /// A name that could be taken for a decision of policy is refused: nobody but the clock decides as policy.
 fn answerer(name: String) -> Result<String, Refusal> {
-    if name.starts_with("policy:") {
+    if name.trim_start().to_ascii_lowercase().starts_with("policy:") {
         return Err(wrong("answered_by", format!("answered_by {} is reserved", crate::ids::quoted(&name)))
             .hint(
                 "names that start with 'policy:' mark what no person decided; give the name of who answers",

@@ -5,7 +5,8 @@ use crate::project::AOP_DIR;
 use aop_ask::{Violation, gate::answer_path, json as reader};
 use aop_kernel::{ErrorCode, Refusal};
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// A resolved path that is safe to read and write.
@@ -51,29 +52,66 @@ impl Place {
         Ok(Place(place))
     }
 
-    /// The resolved path.
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
+    /// Writes a record where nothing stands: as a whole or not at all, synced, and never over something else.
+    /// False when something stood there first.
+    pub(crate) fn write_new(&self, content: &[u8]) -> Result<bool, Refusal> {
+        let write = || -> std::io::Result<bool> {
+            let parent = self.0.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(parent)?;
+            let name = self.0.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let temporary = parent.join(format!(".{name}.{}.tmp", std::process::id()));
+            let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            let linked = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
+                // A link, unlike a rename, never replaces what stands there.
+                std::fs::hard_link(&temporary, &self.0)
+            });
+            std::fs::remove_file(&temporary)?;
+            match linked {
+                Ok(()) => File::open(parent)?.sync_all().map(|()| true),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        write().map_err(|error| self.failed("written", &error))
+    }
+
+    /// Moves what stands there out of the way, under a name that is free; that name.
+    pub(crate) fn move_aside(&self) -> Result<PathBuf, Refusal> {
+        let mut number = 1;
+        loop {
+            let mut aside = self.0.clone().into_os_string();
+            aside.push(format!(".invalid-{number}"));
+            let aside = PathBuf::from(aside);
+            match std::fs::hard_link(&self.0, &aside) {
+                Ok(()) => {
+                    std::fs::remove_file(&self.0).map_err(|error| self.failed("moved aside", &error))?;
+                    return Ok(aside);
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 1_000 => number += 1,
+                Err(error) => return Err(self.failed("moved aside", &error)),
+            }
+        }
+    }
+
+    fn failed(&self, what: &str, error: &std::io::Error) -> Refusal {
+        let message = format!("'{}' cannot be {what}: {error}", self.0.display());
+        Refusal::new(ErrorCode::StoreUnavailable, message)
+            .hint("check the permissions of that file and its folder")
     }
 
     /// What stands there, if anything does. More than a record could be is cut off, which makes it invalid.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, Refusal> {
-        let failed = |error: &std::io::Error| {
-            Refusal::new(
-                ErrorCode::StoreUnavailable,
-                format!("'{}' cannot be read: {error}", self.path().display()),
-            )
-            .hint("check the permissions of that file")
-        };
         let file = match File::open(&self.0) {
             Ok(file) => file,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);
             }
-            Err(error) => return Err(failed(&error)),
+            Err(error) => return Err(self.failed("read", &error)),
         };
         let mut bytes = Vec::new();
-        file.take(reader::MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(|error| failed(&error))?;
+        file.take(reader::MAX_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.failed("read", &error))?;
         Ok(Some(bytes))
     }
 }
@@ -153,7 +191,7 @@ mod tests {
         std::fs::create_dir_all(yard.root().join("deep/er")).unwrap();
         symlink("deep/er", yard.root().join("short")).unwrap();
         let place = Place::resolve(&yard.root(), "short/../a.json").unwrap();
-        assert!(place.path().ends_with("project/deep/a.json"));
+        assert!(place.0.ends_with("project/deep/a.json"));
     }
 
     #[test]

@@ -1,0 +1,128 @@
+//! The text dialects: JSON objects at the end of a message that say "done" or "ask".
+
+use super::{Ask, QuestionType};
+use crate::interaction::{DecisionPolicy, Interaction, InteractionId, read_choice};
+use crate::native::non_blank;
+use serde_json::{Map, Value, json};
+
+/// What an object at the end of a message says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Payload {
+    /// The work is done; this is the result, without the marker.
+    Done(Map<String, Value>),
+    /// It asks.
+    Ask(Box<Ask>),
+    /// It claims to ask and lacks what that takes.
+    MalformedAsk(String),
+    /// A worker's request that we do not know.
+    UnknownRequest(String),
+    /// None of these.
+    Other,
+}
+
+/// Reads the object. `attempt` becomes the id where the dialect has none.
+pub(crate) fn read_payload(object: &Map<String, Value>, attempt: u32) -> Payload {
+    let marker = object.get(crate::MARKER);
+    if marker == Some(&Value::Bool(true)) {
+        let mut rest = object.clone();
+        rest.shift_remove(crate::MARKER);
+        return Payload::Done(rest);
+    }
+    let ask = if object.get("outcome").and_then(Value::as_str) == Some("ask_user") {
+        outcome_ask(object, attempt)
+    } else if marker == Some(&Value::Bool(false)) {
+        not_done_ask(object, attempt)
+    } else if object.get("type").and_then(Value::as_str) == Some("REQUEST") {
+        let request = object.get("request").and_then(Value::as_object);
+        let action =
+            request.and_then(|request| request.get("action")).and_then(Value::as_str).unwrap_or_default();
+        match request {
+            Some(request) if action == "ask_user_input" => worker_ask(request, attempt),
+            _ => return Payload::UnknownRequest(action.to_owned()),
+        }
+    } else {
+        return Payload::Other;
+    };
+    ask.map_or_else(Payload::MalformedAsk, |ask| Payload::Ask(Box::new(ask)))
+}
+
+/// `{"outcome":"ask_user","interaction":{…}}`
+fn outcome_ask(object: &Map<String, Value>, attempt: u32) -> Result<Ask, String> {
+    let fields =
+        object.get("interaction").and_then(Value::as_object).ok_or("ask_user without an interaction")?;
+    let id = InteractionId::read(fields.get("interaction_id"));
+    let prompt = non_blank(fields.get("prompt"));
+    match (id, prompt) {
+        (Some(id), Some(prompt)) => {
+            Ok(Ask::of(Interaction::open(id, attempt, prompt.to_owned()).with_fields(fields)))
+        }
+        (None, Some(_)) => Err("the interaction has no usable interaction_id".to_owned()),
+        (Some(_), None) => Err("the interaction has no prompt".to_owned()),
+        (None, None) => Err("the interaction has neither a usable interaction_id nor a prompt".to_owned()),
+    }
+}
+
+/// `{"__SKILL_DONE__":false,"message":…,"ui_hints":{…}}`
+fn not_done_ask(object: &Map<String, Value>, attempt: u32) -> Result<Ask, String> {
+    let message =
+        non_blank(object.get("message")).ok_or("not done, and no message that asks for anything")?;
+    let id = InteractionId::Number(u64::from(attempt));
+    Ok(Ask::of(Interaction::open(id, attempt, message.to_owned()).with_fields(object)))
+}
+
+/// `{"type":"REQUEST","request":{"action":"ask_user_input",…}}`
+fn worker_ask(request: &Map<String, Value>, attempt: u32) -> Result<Ask, String> {
+    let prompt = non_blank(request.get("prompt")).ok_or("the request asks without a prompt")?;
+    let id = InteractionId::Number(u64::from(attempt));
+    let interaction = Interaction::open(id, attempt, prompt.to_owned()).with_fields(request);
+    Ok(with_record_fields(Ask::of(interaction), request))
+}
+
+/// Takes over the fields that a worker may set on the record itself. They also come with aop's own tool.
+pub(super) fn with_record_fields(mut ask: Ask, fields: &Map<String, Value>) -> Ask {
+    if let Some(name) = fields.get("question_type").and_then(Value::as_str) {
+        ask.question_type = QuestionType::parse(name).unwrap_or(ask.question_type);
+    }
+    if let Some(details) = fields.get("details") {
+        ask.details = details.clone();
+    }
+    ask.blocking = fields.get("blocking").and_then(Value::as_bool).unwrap_or(true);
+    ask.expected_answer = expected_answer(fields);
+    if ask.interaction.options.is_empty() {
+        let choices = ask.expected_answer.get("choices").and_then(Value::as_array);
+        ask.interaction.options = choices.into_iter().flatten().filter_map(read_choice).collect();
+    }
+    if matches!(ask.question_type, QuestionType::PermissionOverride | QuestionType::RiskAck) {
+        ask.interaction.default_decision_policy = DecisionPolicy::Decline;
+    }
+    ask
+}
+
+/// What the record will enforce: the given expectation where it makes sense, else one made of `choices`, else
+/// none. A model's slip in a side field must not cost the question.
+fn expected_answer(fields: &Map<String, Value>) -> Value {
+    let texts = |value: Option<&Value>| -> Option<Vec<String>> {
+        let items = value?.as_array()?.iter().map(|item| non_blank(Some(item)).map(str::to_owned));
+        let items: Vec<String> = items.collect::<Option<_>>()?;
+        let is_distinct = items.iter().enumerate().all(|(n, item)| !items[..n].contains(item));
+        (is_distinct && !items.is_empty()).then_some(items)
+    };
+    if let Some(expected) = fields.get("expected_answer").filter(|expected| expected.is_object()) {
+        let usable = match expected.get("kind").and_then(Value::as_str) {
+            Some("single_choice" | "multi_choice") => texts(expected.get("choices")).is_some(),
+            Some("free_text") => true,
+            Some("json") => {
+                expected.get("schema").is_none_or(|schema| schema.is_object() || schema.is_boolean())
+            }
+            _ => false,
+        };
+        return if usable { expected.clone() } else { Value::Null };
+    }
+    match texts(fields.get("choices")) {
+        Some(choices) => {
+            let allow_other = fields.get("allow_other").and_then(Value::as_bool).unwrap_or(false);
+            json!({"kind": "single_choice", "choices": choices, "allow_other": allow_other})
+        }
+        None => Value::Null,
+    }
+}

@@ -1,0 +1,84 @@
+//! Step 1: did the engine fail? A turn that broke off has no meaning, whatever its last words are.
+//!
+//! An engine that waits with a question has not failed: it is killed or leaves while it waits, because that is
+//! how it is parked.
+
+use super::Judge;
+use crate::ask::Payload;
+use crate::engine::Engine;
+use crate::evidence::EvidenceKind;
+use crate::native::Stage;
+use crate::outcome::{EXECUTION_INFO_MISSING, Outcome, TurnErrorCode};
+use crate::stream::Ended;
+
+impl Judge<'_> {
+    pub(super) fn engine_failure(&mut self, payload: &Payload) -> Option<Outcome> {
+        let turn = self.turn;
+        let end = turn.length..turn.length;
+        if let Some((Ended::Failed(reason), range)) = &turn.ended {
+            self.note(EvidenceKind::TurnEnd, range, true, "the engine reports a failure");
+            return Some(failed(format!("the engine failed: {reason}")));
+        }
+        if turn.asks.iter().any(|pending| pending.ask.stage == Stage::Waiting) {
+            return None;
+        }
+        if self.rules.process.timed_out {
+            self.note(EvidenceKind::Process, &end, true, "the process took too long");
+            let message = "the engine did not finish in time".to_owned();
+            return Some(Outcome::Error { code: TurnErrorCode::EngineTimeout, message });
+        }
+        if let Some(code) = self.rules.process.exit_code.filter(|code| *code != 0) {
+            self.note(EvidenceKind::Process, &end, true, "the process did not exit with 0");
+            let reason = turn.error.as_ref().map(|(reason, _)| format!(": {reason}")).unwrap_or_default();
+            return Some(failed(format!("the engine exited with {code}{reason}")));
+        }
+        match &turn.ended {
+            Some((_, range)) => {
+                self.note(EvidenceKind::TurnEnd, range, false, "the engine reports the end of the turn");
+                self.lost_message()
+            }
+            None => self.without_end(payload),
+        }
+    }
+
+    fn without_end(&mut self, payload: &Payload) -> Option<Outcome> {
+        let turn = self.turn;
+        if let Some((reason, range)) = &turn.error {
+            self.note(EvidenceKind::EngineError, range, true, "the stream stops after it");
+            return Some(failed(format!("the engine failed: {reason}")));
+        }
+        // iFlow's text has no frame but the block at its end. A text that closes with a payload, or a process
+        // that is known to have exited well, is complete without it.
+        let is_complete = self.rules.process.exit_code == Some(0) || *payload != Payload::Other;
+        if turn.engine == Engine::Iflow && is_complete && turn.lost.is_none() {
+            self.warnings.push(EXECUTION_INFO_MISSING.to_owned());
+            return None;
+        }
+        let end = turn.length..turn.length;
+        self.note(EvidenceKind::TurnEnd, &end, true, "the stream stops before the end of the turn");
+        let message = match turn.length {
+            0 => "the engine wrote nothing".to_owned(),
+            length => format!("the stream stops after {length} bytes, before the end of the turn"),
+        };
+        Some(Outcome::Error { code: TurnErrorCode::EngineStreamTruncated, message })
+    }
+
+    /// A line after the last message that we read may have been a later one. Judging the earlier one in its
+    /// place could take an old result for the new one; the engine's own copy of the text avoids that.
+    fn lost_message(&mut self) -> Option<Outcome> {
+        let range = self.turn.lost.clone()?;
+        if let Some((Ended::Completed { text: Some(text) }, _)) = &self.turn.ended
+            && !text.trim().is_empty()
+        {
+            return None;
+        }
+        self.note(EvidenceKind::UnreadableLine, &range, true, "it may have been the last message");
+        let message =
+            format!("bytes {} to {} may hold the last message and cannot be read", range.start, range.end);
+        Some(Outcome::Error { code: TurnErrorCode::EngineStreamTruncated, message })
+    }
+}
+
+fn failed(message: String) -> Outcome {
+    Outcome::Error { code: TurnErrorCode::EngineFailed, message }
+}

@@ -1,0 +1,82 @@
+//! The question cards of Claude Code, Codex and Gemini: nearly the same, never quite.
+
+use super::{AskBody, non_blank};
+use serde_json::Value;
+
+/// One question of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardQuestion {
+    /// The engine's id of the question, where it has one.
+    pub id: Option<String>,
+    /// A short heading, where there is one.
+    pub header: Option<String>,
+    /// The question itself.
+    pub question: String,
+    /// What to choose from; empty for a free text.
+    pub options: Vec<CardOption>,
+    /// Whether several may be chosen.
+    pub multi: bool,
+    /// Whether the answer is to be kept from everybody else.
+    pub secret: bool,
+}
+
+/// One choice of a card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardOption {
+    /// What is chosen.
+    pub label: String,
+    /// What it means.
+    pub description: Option<String>,
+    /// A longer look at it.
+    pub preview: Option<String>,
+}
+
+/// Reads a list of questions. One unusable question makes the card unusable: showing the rest would drop
+/// something the agent wants to know.
+pub(super) fn read(questions: &Value) -> AskBody {
+    let Some(items) = questions.as_array().filter(|items| !items.is_empty()) else {
+        return AskBody::Unusable("the card has no questions".to_owned());
+    };
+    let mut card = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        match read_question(item) {
+            Some(question) => card.push(question),
+            None => return AskBody::Unusable(format!("question {} of the card has no text", index + 1)),
+        }
+    }
+    AskBody::Card(card)
+}
+
+fn read_question(item: &Value) -> Option<CardQuestion> {
+    // Codex's asynchronous form calls the text `title` and has bare strings for options.
+    let question = non_blank(item.get("question")).or_else(|| non_blank(item.get("title")))?;
+    let mut options: Vec<CardOption> = Vec::new();
+    for option in item.get("options").and_then(Value::as_array).into_iter().flatten() {
+        let Some(label) = option.as_str().or_else(|| option.get("label").and_then(Value::as_str)) else {
+            continue;
+        };
+        // Codex forwards repeated labels; the second one could never be told from the first.
+        if label.trim().is_empty() || options.iter().any(|known| known.label == label) {
+            continue;
+        }
+        options.push(CardOption {
+            label: label.to_owned(),
+            description: non_blank(option.get("description")).map(str::to_owned),
+            preview: non_blank(option.get("preview")).map(str::to_owned),
+        });
+    }
+    if options.is_empty() && item.get("type").and_then(Value::as_str) == Some("yesno") {
+        options = ["Yes", "No"]
+            .map(|label| CardOption { label: label.to_owned(), description: None, preview: None })
+            .into();
+    }
+    let flag = |key: &str| item.get(key).and_then(Value::as_bool).unwrap_or(false);
+    Some(CardQuestion {
+        id: non_blank(item.get("id")).map(str::to_owned),
+        header: non_blank(item.get("header")).map(str::to_owned),
+        question: question.to_owned(),
+        options,
+        multi: flag("multiSelect") || flag("multiple"),
+        secret: flag("isSecret"),
+    })
+}

@@ -1,0 +1,81 @@
+//! The three ways a turn can end, and the codes of the third. Whatever the engine, nothing else leaves here.
+
+use crate::ask::Ask;
+use crate::engine::words;
+use serde_json::{Map, Value, json};
+
+words! {
+    /// Why a turn is an error.
+    TurnErrorCode {
+        /// The process or the engine failed.
+        EngineFailed "ENGINE_FAILED",
+        /// It took too long.
+        EngineTimeout "ENGINE_TIMEOUT",
+        /// The stream stops before the turn's end.
+        EngineStreamTruncated "ENGINE_STREAM_TRUNCATED",
+        /// The result does not fit its schema.
+        OutputSchemaInvalid "OUTPUT_SCHEMA_INVALID",
+        /// It asked without saying what.
+        AskUserPayloadInvalid "ASK_USER_PAYLOAD_INVALID",
+        /// No completion evidence at the last attempt.
+        InteractiveMaxAttemptExceeded "INTERACTIVE_MAX_ATTEMPT_EXCEEDED",
+        /// Nobody is there to ask, and nothing says that the work is done.
+        AutoCompletionEvidenceMissing "AUTO_COMPLETION_EVIDENCE_MISSING",
+        /// It asked although nobody is there.
+        AutoModeAskedUser "AUTO_MODE_ASKED_USER",
+    }
+}
+
+impl TurnErrorCode {
+    /// Whether the same turn may be tried again. Running out of attempts is final: the feature fails.
+    pub fn retryable(self) -> bool {
+        self != TurnErrorCode::InteractiveMaxAttemptExceeded
+    }
+}
+
+/// Soft completion in interactive mode.
+pub const COMPLETED_WITHOUT_DONE_MARKER: &str = "INTERACTIVE_COMPLETED_WITHOUT_DONE_MARKER";
+/// A worker requested an action that nobody knows.
+pub const UNKNOWN_REQUEST_ACTION: &str = "UNKNOWN_REQUEST_ACTION";
+/// iFlow's text is complete by its own account, but the block after it is missing.
+pub const EXECUTION_INFO_MISSING: &str = "EXECUTION_INFO_MISSING";
+
+/// What a turn came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The work is done.
+    Final {
+        /// The result.
+        data: Map<String, Value>,
+    },
+    /// A human is needed.
+    AskUser(Box<Ask>),
+    /// It failed.
+    Error {
+        /// Why, for programs.
+        code: TurnErrorCode,
+        /// Why, for people.
+        message: String,
+    },
+}
+
+impl Outcome {
+    /// The object of the turn protocol.
+    pub fn to_json(&self, warnings: &[String]) -> Map<String, Value> {
+        let value = match self {
+            Outcome::Final { data } => json!({"outcome": "final", "final_data": data, "warnings": warnings}),
+            Outcome::AskUser(ask) => {
+                json!({"outcome": "ask_user", "interaction": ask.interaction, "warnings": warnings})
+            }
+            Outcome::Error { code, message } => {
+                json!({"outcome": "error", "error": {"code": code, "message": message}, "warnings": warnings})
+            }
+        };
+        match value {
+            Value::Object(fields) => fields,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Map::new()
+            }
+        }
+    }
+}

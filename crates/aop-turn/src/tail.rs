@@ -1,0 +1,177 @@
+//! Finds the JSON object a message ends with, and is not fooled by objects it merely shows.
+//!
+//! Counts: the whole message, bare or in one fence; an object that begins at a line start outside any fence
+//! and runs to the end; a closed fence at the end that holds one object and is labelled `json` or nothing.
+//! Does not count: an object in the middle of a line, in a quotation, in an indented block, in a fence of
+//! another language, in a fence within a fence, in a fence that is never closed, or with words after it.
+
+use serde_json::{Map, Value};
+
+/// The object at the end of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tail {
+    pub(crate) object: Map<String, Value>,
+    /// The message is nothing but this object.
+    pub(crate) whole: bool,
+}
+
+/// The object, or in words why there is none.
+pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("the message is empty");
+    }
+    if text.starts_with('{')
+        && let Some(object) = parse(text)
+    {
+        return Ok(Tail { object, whole: true });
+    }
+    let mut fence: Option<Fence<'_>> = None;
+    let mut bare_starts = Vec::new();
+    let mut offset = 0;
+    for line in text.split_inclusive('\n') {
+        let end = offset + line.len();
+        match &fence {
+            Some(open) if open.is_closed_by(line) => {
+                if end == text.len() {
+                    return open.closing_object(&text[open.content..offset]);
+                }
+                fence = None;
+            }
+            Some(_) => {}
+            None => {
+                fence = Fence::opened_by(line, offset, end);
+                let content = line.trim_start_matches(' ');
+                if fence.is_none() && content.starts_with('{') && line.len() - content.len() < 4 {
+                    bare_starts.push(offset);
+                }
+            }
+        }
+        offset = end;
+    }
+    if fence.is_some() {
+        return Err("it ends inside a code fence that is never closed");
+    }
+    if !text.ends_with('}') {
+        return Err("the message does not end with a JSON object");
+    }
+    // From the end, because the last object that reaches the end is the one; an inner one leaves a remainder.
+    let found = bare_starts.into_iter().rev().find_map(|start| parse(&text[start..]));
+    let object = found.ok_or("no object that begins at a line start reaches the end of the message")?;
+    Ok(Tail { object, whole: false })
+}
+
+fn parse(text: &str) -> Option<Map<String, Value>> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Some(object),
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) | Err(_) => {
+            None
+        }
+    }
+}
+
+/// An open code fence, by the rules of CommonMark.
+struct Fence<'a> {
+    mark: u8,
+    length: usize,
+    label: &'a str,
+    /// Where its opening line begins, and where its content does.
+    start: usize,
+    content: usize,
+}
+
+impl<'a> Fence<'a> {
+    fn opened_by(line: &'a str, start: usize, content: usize) -> Option<Self> {
+        let (mark, length, label) = marks(line)?;
+        // Backticks in the label make it inline code, not a fence.
+        (mark == b'~' || !label.contains('`')).then_some(Fence { mark, length, label, start, content })
+    }
+
+    fn is_closed_by(&self, line: &str) -> bool {
+        marks(line).is_some_and(|(mark, length, label)| {
+            mark == self.mark && length >= self.length && label.is_empty()
+        })
+    }
+
+    fn closing_object(&self, content: &str) -> Result<Tail, &'static str> {
+        if !self.label.is_empty() && !self.label.eq_ignore_ascii_case("json") {
+            return Err("the closing fence is labelled as something other than JSON");
+        }
+        let object = parse(content).ok_or("the closing fence does not hold one JSON object")?;
+        Ok(Tail { object, whole: self.start == 0 })
+    }
+}
+
+/// The fence marks a line begins with: which, how many, and what follows them.
+fn marks(line: &str) -> Option<(u8, usize, &str)> {
+    let content = line.trim_start_matches(' ');
+    if line.len() - content.len() > 3 {
+        return None;
+    }
+    let mark = *content.as_bytes().first().filter(|mark| matches!(mark, b'`' | b'~'))?;
+    let length = content.bytes().take_while(|byte| *byte == mark).count();
+    (length >= 3).then(|| (mark, length, content[length..].trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(text: &str) -> Option<bool> {
+        closing_object(text).ok().map(|tail| tail.whole)
+    }
+
+    #[test]
+    fn the_whole_message_counts_bare_or_in_one_fence() {
+        for text in [
+            "{\"a\":1}",
+            "  \n{\n \"a\": {\n\"b\": 1\n}\n}\n",
+            "```json\n{\"a\":1}\n```",
+            "```\n{}\n```\n",
+            "~~~JSON\n{\"a\": \"```\"}\n~~~",
+        ] {
+            assert_eq!(whole(text), Some(true), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_object_at_the_end_counts() {
+        for text in [
+            "Done.\n{\"a\":1}",
+            "Done.\r\n{\"a\":1}\r\n",
+            "Done.\n\n```json\n{\"a\":1}\n```",
+            "{}\n{\"a\":1}",
+            "Example:\n```json\n{\"b\":1}\n```\n{\"a\":\n{}}",
+            "```\nx\n```\n  {\"a\":1}",
+        ] {
+            assert_eq!(whole(text), Some(false), "{text}");
+            assert!(closing_object(text).unwrap().object.contains_key("a"));
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_only_shown_does_not_count() {
+        for text in [
+            "",
+            "Done: {\"a\":1}",
+            "{\"a\":1}\nThat is the format.",
+            "> {\"a\":1}",
+            "- {\"a\":1}",
+            "`{\"a\":1}`",
+            "Like so:\n\n    {\"a\":1}",
+            "```json\n{\"a\":1}\n```\nas above",
+            "```python\n{\"a\":1}\n```",
+            "```json\n{\"a\":1}",
+            "````markdown\n```json\n{\"a\":1}\n```\n````",
+            "````\n```\n{\"a\":1}\n```\n````",
+            "> ```json\n> {\"a\":1}\n> ```",
+            "```json\n{\"a\":1}\n{\"b\":1}\n```",
+            "[{\"a\":1}]",
+            "[\n{\"a\":1}\n]",
+            "x\n{\"a\":1}}",
+            "x\n{\"a\":1",
+        ] {
+            assert_eq!(whole(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Gemini: deltas and parking by hook. iFlow: text without a frame.
+
+use super::Expect::{Ask, Error, Final};
+use super::{DONE, check, row, summary};
+use crate::support::{auto, gemini, iflow, interactive, stream};
+use aop_turn::Engine::{Gemini, Iflow};
+use serde_json::{Value, json};
+
+#[test]
+fn gemini_and_iflow_streams() {
+    let ask = |input: &Value| gemini::tool("a1", "mcp_aop_ask_user", input);
+    let start = || vec![gemini::init(), gemini::user("go")];
+    let of = |rest: Vec<Value>| stream(&[start(), rest].concat());
+    check(vec![
+        row(
+            "deltas join",
+            Gemini,
+            of(vec![gemini::delta("{\"__SKILL_DONE__\":"), gemini::delta("true}"), gemini::success()]),
+            auto(),
+            Final(json!({})),
+        ),
+        row(
+            "deltas before a tool are another message",
+            Gemini,
+            of(vec![
+                gemini::delta(DONE),
+                gemini::tool("r", "read_file", &json!({})),
+                gemini::tool_result("r", "x"),
+                gemini::delta("Hm?"),
+                gemini::success(),
+            ]),
+            interactive(),
+            Ask("Hm?"),
+        ),
+        row(
+            "marker in tool output",
+            Gemini,
+            of(vec![
+                gemini::tool("r", "read_file", &json!({})),
+                gemini::tool_result("r", DONE),
+                gemini::delta("Hm?"),
+                gemini::success(),
+            ]),
+            interactive(),
+            Ask("Hm?"),
+        ),
+        row(
+            "parked by the hook",
+            Gemini,
+            of(vec![ask(&json!({"prompt": "Which?"})), gemini::stopped("a1"), gemini::success()]),
+            interactive(),
+            Ask("Which?"),
+        ),
+        row(
+            "parked in auto mode",
+            Gemini,
+            of(vec![ask(&json!({"prompt": "Which?"})), gemini::stopped("a1"), gemini::success()]),
+            auto(),
+            Error("AUTO_MODE_ASKED_USER"),
+        ),
+        row(
+            "parked without a prompt",
+            Gemini,
+            of(vec![ask(&json!({})), gemini::stopped("a1"), gemini::success()]),
+            interactive(),
+            Error("ASK_USER_PAYLOAD_INVALID"),
+        ),
+        row(
+            "an answered ask",
+            Gemini,
+            of(vec![
+                ask(&json!({"prompt": "?"})),
+                gemini::tool_result("a1", "A"),
+                gemini::delta(DONE),
+                gemini::success(),
+            ]),
+            auto(),
+            summary(),
+        ),
+        row(
+            "API error",
+            Gemini,
+            of(vec![gemini::delta(DONE), gemini::failed("quota")]),
+            interactive(),
+            Error("ENGINE_FAILED"),
+        ),
+        row(
+            "truncated stream",
+            Gemini,
+            of(vec![gemini::delta(DONE)]),
+            interactive(),
+            Error("ENGINE_STREAM_TRUNCATED"),
+        ),
+        row(
+            "resumed stream with replayed messages",
+            Gemini,
+            stream(&[
+                gemini::init(),
+                gemini::user("go"),
+                gemini::delta(DONE),
+                gemini::user("more"),
+                gemini::delta("Hm?"),
+                gemini::success(),
+            ]),
+            interactive(),
+            Ask("Hm?"),
+        ),
+        row(
+            "iflow: truncated in the text",
+            Iflow,
+            b"I was about to".to_vec(),
+            interactive(),
+            Error("ENGINE_STREAM_TRUNCATED"),
+        ),
+        row(
+            "iflow: truncated in the block",
+            Iflow,
+            iflow(DONE)[..80].to_vec(),
+            interactive(),
+            Error("ENGINE_STREAM_TRUNCATED"),
+        ),
+        row("iflow: no block after a payload", Iflow, DONE.as_bytes().to_vec(), interactive(), summary()),
+        row("iflow: no block, exited well", Iflow, b"Which?".to_vec(), interactive().exit(0), Ask("Which?")),
+        row("iflow: failed process", Iflow, iflow(DONE), interactive().exit(1), Error("ENGINE_FAILED")),
+    ]);
+}

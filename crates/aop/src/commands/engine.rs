@@ -1,0 +1,140 @@
+//! `aop engine`: how an engine is started and what it is told, without needing the program.
+
+use crate::output::{CommandResult, Reply};
+use aop_kernel::{Envelope, Refusal};
+use aop_turn::command::{Conversation, Launch, Permissions, Version, command_line};
+use aop_turn::patch::{PatchFor, patch};
+use aop_turn::{Engine, Mode, Role};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::json;
+
+/// Show how an engine is started and what it is told
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  aop engine command --engine codex --mode auto\n  aop engine command --engine gemini --mode interactive --resume 11111111-2222-4333-8444-555555555555\n  aop engine patch --engine claude-code --mode interactive --role qa"
+)]
+pub(crate) struct EngineArgs {
+    #[command(subcommand)]
+    command: EngineCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum EngineCommand {
+    /// The command line of one turn (`data.argv`)
+    Command(CommandArgs),
+    /// The text an engine is given beside its task (`data.text`)
+    Patch(PatchArgs),
+}
+
+/// Which engine, in which mode. `aop turn` takes the same options.
+#[derive(Debug, clap::Args)]
+pub(super) struct EngineAndMode {
+    /// The engine
+    #[arg(long, value_parser = engine_parser())]
+    pub(super) engine: Engine,
+    /// Whether a human may be asked
+    #[arg(long, value_parser = mode_parser(), default_value = "interactive")]
+    pub(super) mode: Mode,
+}
+
+#[derive(Debug, clap::Args)]
+struct CommandArgs {
+    #[command(flatten)]
+    target: EngineAndMode,
+    /// Continue this conversation, by the engine's own handle
+    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    resume: Option<String>,
+    /// Name the new conversation, where the engine lets us
+    #[arg(long, value_name = "ID", conflicts_with = "resume", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    session_id: Option<String>,
+    /// The installed version, as `--version` of the engine prints it
+    #[arg(long, value_name = "VERSION")]
+    engine_version: Option<String>,
+    /// Who decides about the engine's own permission prompts
+    #[arg(long, value_parser = ["auto", "ask"], default_value = "auto")]
+    permissions: String,
+}
+
+#[derive(Debug, clap::Args)]
+struct PatchArgs {
+    #[command(flatten)]
+    target: EngineAndMode,
+    /// What the worker is there for
+    #[arg(long, value_parser = role_parser(), default_value = "builder")]
+    role: Role,
+    /// The run's folder for deliverables
+    #[arg(long, value_name = "DIR", default_value = ".aop/runs/<run_id>/artifacts/")]
+    artifacts: String,
+}
+
+/// Prints a command line or a patch.
+pub(crate) fn run(args: &EngineArgs) -> CommandResult {
+    match &args.command {
+        EngineCommand::Command(args) => show_command(args),
+        EngineCommand::Patch(args) => Ok(show_patch(args)),
+    }
+}
+
+fn show_command(args: &CommandArgs) -> CommandResult {
+    let version = match &args.engine_version {
+        None => None,
+        Some(text) => Some(Version::parse(text).ok_or_else(|| {
+            Refusal::invalid_argument(format!("'{text}' holds no version"))
+                .hint("give it as the engine prints it, for instance --engine-version 0.166.0")
+        })?),
+    };
+    let conversation = match &args.resume {
+        Some(id) => Conversation::Resume(id),
+        None => Conversation::Start(args.session_id.as_deref()),
+    };
+    let line = command_line(&Launch {
+        engine: args.target.engine,
+        mode: args.target.mode,
+        conversation,
+        permissions: if args.permissions == "ask" { Permissions::Ask } else { Permissions::Auto },
+        version,
+        output_schema: None,
+    });
+    let data = json!({
+        "engine": args.target.engine,
+        "mode": args.target.mode,
+        "argv": line.argv,
+        "prompt": line.prompt.as_str(),
+    });
+    let words: Vec<String> = line.argv.iter().map(|word| shell_quoted(word)).collect();
+    let text =
+        format!("{}\n(the prompt goes to {})", words.join(" "), line.prompt.as_str().replace('_', " "));
+    Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+fn show_patch(args: &PatchArgs) -> Reply {
+    let EngineAndMode { engine, mode } = args.target;
+    let text = patch(&PatchFor { engine, mode, role: args.role, artifacts: &args.artifacts });
+    let data = json!({"engine": engine, "mode": mode, "role": args.role, "text": text});
+    Reply::ok(Envelope::success(&data), text)
+}
+
+/// So that people can paste the line.
+fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+fn engine_parser() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.as_str()))
+        .try_map(|name| Engine::parse(&name).ok_or("unknown engine"))
+}
+
+fn mode_parser() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.iter().map(|mode| mode.as_str()))
+        .try_map(|name| Mode::parse(&name).ok_or("unknown mode"))
+}
+
+fn role_parser() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.iter().map(|role| role.as_str()))
+        .try_map(|name| Role::parse(&name).ok_or("unknown role"))
+}

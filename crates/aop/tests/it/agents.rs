@@ -1,0 +1,78 @@
+//! Programs that an engine started may ask and read their own feature, and nothing else.
+
+use crate::support::{Project, question};
+use serde_json::json;
+
+const AGENT: (&str, &str) = ("AOP_AGENT", r#"{"feature_id": "shop", "role": "builder", "claim": "c-1"}"#);
+
+#[test]
+fn an_agent_can_never_answer_whichever_way_it_tries() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let answer = ["answer", "--feature-id", "shop", "--question-id", &id, "--answer", "yes"];
+    project.run_with(&answer, &[AGENT]).refused("forbidden_for_role", 1);
+    let input = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "answered_by": "human",
+        "operation_id": "sneaky"})
+    .to_string();
+    for role in ["human", "orchestrator", "builder"] {
+        let call = ["tool", "call", "feature.question_answer", "--role", role, "--input", &input];
+        project.run_with(&call, &[AGENT]).refused("forbidden_for_role", 1);
+    }
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+}
+
+#[test]
+fn an_agent_may_not_act_as_human_or_orchestrator() {
+    let project = Project::with_feature();
+    for command in [
+        &["cancel", "--feature-id", "shop"][..],
+        &["retry", "--feature-id", "shop"],
+        &["features", "create", "--feature-id", "mine", "--title", "Mine"],
+        &[
+            "tool",
+            "call",
+            "feature.transition",
+            "--role",
+            "human",
+            "--input",
+            r#"{"feature_id": "shop", "to": "building", "operation_id": "t"}"#,
+        ],
+    ] {
+        project.run_with(command, &[AGENT]).refused("forbidden_for_role", 1);
+    }
+}
+
+#[test]
+fn an_agent_asks_and_reads_for_its_own_feature_only() {
+    let project = Project::with_feature();
+    project.create_feature("other");
+    let call = |name: &str, input: String| {
+        project.run_with(&["tool", "call", name, "--role", "human", "--input", &input], &[AGENT])
+    };
+    call("feature.question_create", question("shop", "op-1").to_string()).data();
+    call("feature.question_create", question("other", "op-2").to_string()).refused("forbidden_for_role", 1);
+    call("feature.get", json!({"feature_id": "other"}).to_string()).refused("forbidden_for_role", 1);
+    let listed = project.run_with(&["features", "list"], &[AGENT]).data();
+    assert_eq!(listed["items"].as_array().unwrap().len(), 1);
+    project.run_with(&["questions", "--feature-id", "other"], &[AGENT]).refused("forbidden_for_role", 1);
+    project.run_with(&["log", "--feature-id", "other"], &[AGENT]).refused("forbidden_for_role", 1);
+}
+
+#[test]
+fn a_credential_that_cannot_be_read_gives_no_rights_at_all() {
+    let project = Project::with_feature();
+    for broken in
+        ["x", "{}", r#"{"feature_id": "shop", "role": "human"}"#, r#"{"feature_id": "../x", "role": "qa"}"#]
+    {
+        project.run_with(&["status"], &[("AOP_AGENT", broken)]).refused("forbidden_for_role", 1);
+    }
+}
+
+#[test]
+fn a_worker_withdraws_only_what_its_role_asked() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let input = json!({"feature_id": "shop", "question_id": id, "operation_id": "w-1"});
+    project.tool("feature.question_withdraw", "planner", &input).refused("forbidden_for_role", 1);
+    project.tool("feature.question_withdraw", "builder", &input).data();
+}

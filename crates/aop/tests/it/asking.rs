@@ -1,0 +1,114 @@
+//! `aop ask`: a script asks, a human answers from another process, the script goes on.
+
+use crate::support::{Project, finish, wait};
+use serde_json::json;
+use std::process::Child;
+
+fn ask(project: &Project, args: &[&str]) -> Child {
+    project.spawn(&[&["ask"], args].concat())
+}
+
+#[test]
+fn a_script_asks_and_gets_the_humans_answer() {
+    let project = Project::new();
+    let asking = ask(&project, &["Which one?", "--choice", "A", "--choice", "B"]);
+    let question = project.opened_question();
+    assert!(question["feature_id"].as_str().unwrap().starts_with("ask-"));
+    project.answer_to(&question, "C").refused("question_invalid_answer", 1);
+    project.answer_to(&question, "B").data();
+    let answered = wait(asking).data();
+    assert_eq!(answered["answer"], "B");
+    assert_eq!(answered["status"], "answered");
+    assert_eq!(answered["answered_by"], "human");
+}
+
+#[test]
+fn plain_prints_only_the_answer() {
+    let project = Project::new();
+    let asking = ask(&project, &["Name?", "--plain"]);
+    project.answer_to(&project.opened_question(), "two words").data();
+    let run = wait(asking);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "two words\n"));
+}
+
+#[test]
+fn a_question_nobody_answers_ends_with_exit_code_3_and_the_expiry_is_written() {
+    let project = Project::new();
+    let run = wait(ask(&project, &["Anybody?", "--timeout", "1s"]));
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert_eq!(run.envelope()["data"]["status"], "expired");
+    let log = project.run(&["log"]).data();
+    let types: Vec<&str> =
+        log["items"].as_array().unwrap().iter().map(|e| e["type"].as_str().unwrap()).collect();
+    assert!(types.contains(&"question.expired"), "{types:?}");
+    project.assert_healthy();
+}
+
+#[test]
+fn a_withdrawn_question_ends_the_wait_without_an_answer() {
+    let project = Project::new();
+    let asking = ask(&project, &["Anybody?"]);
+    let question = project.opened_question();
+    let id = |key: &str| question[key].as_str().unwrap();
+    project.run(&["withdraw", "--feature-id", id("feature_id"), "--question-id", id("question_id")]).data();
+    let run = wait(asking);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert_eq!(run.envelope()["data"]["status"], "withdrawn");
+}
+
+#[test]
+fn an_interrupted_ask_goes_on_waiting_for_the_same_question() {
+    let project = Project::new();
+    let args = ["Which one?", "--operation-id", "deploy-7"];
+    let mut first = ask(&project, &args);
+    let question = project.opened_question();
+    first.kill().unwrap();
+    first.wait().unwrap();
+    project.answer_to(&question, "later").data();
+    let again = finish(&mut project.command(&[&["ask"], &args[..]].concat())).data();
+    assert_eq!(again["question_id"], question["question_id"]);
+    assert_eq!(again["answer"], "later");
+}
+
+#[test]
+fn a_lone_question_has_a_feature_that_only_all_lists() {
+    let project = Project::new();
+    let asking = ask(&project, &["Anybody?"]);
+    let question = project.opened_question();
+    assert_eq!(project.run(&["features", "list"]).data()["items"], json!([]));
+    assert_eq!(project.run(&["features", "list", "--all"]).data()["items"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        project.run(&["questions"]).data()["items"].as_array().unwrap().len(),
+        1,
+        "the inbox shows it"
+    );
+    project.answer_to(&question, "yes").data();
+    wait(asking).data();
+}
+
+#[test]
+fn a_secret_answer_reaches_the_asker_and_stands_nowhere_else() {
+    let project = Project::new();
+    let spec = json!({"version": 1, "topic": "login", "questions": [
+        {"id": "user", "header": "User", "question": "Which user?", "kind": "free_text", "required": true},
+        {"id": "token", "header": "Token", "question": "Which token?", "kind": "free_text", "required": true,
+         "secret": true}]});
+    std::fs::write(project.path("spec.json"), spec.to_string()).unwrap();
+    let asking = ask(&project, &["Log in", "--spec", "spec.json"]);
+    let question = project.opened_question();
+    project.answer_to(&question, r#"{"user": "nora", "token": "hunter2hunter2"}"#).data();
+    let late = project
+        .answer_to(&question, r#"{"user": "x", "token": "y"}"#)
+        .refused("question_already_answered", 1);
+    assert_eq!(late["details"]["answer"], json!({"user": "nora", "token": {"redacted": true}}));
+    let got = wait(asking).data();
+    assert_eq!(got["answer"], json!({"user": "nora", "token": "hunter2hunter2"}));
+    for command in [&["questions", "--status", "all"][..], &["log"], &["status", "--all"]] {
+        assert!(!project.run(command).stdout.contains("hunter2"), "{command:?}");
+    }
+    for (path, content) in crate::support::tree(&project.path(".aop")) {
+        let is_store = path.file_name().unwrap().to_str().unwrap().starts_with("aop.db");
+        let shown = content.windows(7).any(|window| window == b"hunter2");
+        assert!(is_store || !shown, "{}", path.display());
+    }
+}

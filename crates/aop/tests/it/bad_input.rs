@@ -1,0 +1,149 @@
+//! Bad input gets a message that names the thing, the value and the next step, and changes nothing.
+
+use crate::support::{Project, question, tree};
+use serde_json::{Value, json};
+
+/// Runs a command that must be refused, and checks that no file changed (the store's index file aside,
+/// which SQLite touches when it reads).
+fn refused(project: &Project, args: &[&str], code: &str, exit: i32) -> Value {
+    let files = |project: &Project| {
+        let mut files = tree(&project.path(".aop"));
+        files.retain(|(path, _)| !path.ends_with("aop.db-shm"));
+        files
+    };
+    let before = files(project);
+    let error = project.run(args).refused(code, exit);
+    assert!(before == files(project), "{args:?} changed something");
+    error
+}
+
+fn tool(project: &Project, name: &str, input: &Value, code: &str, exit: i32) -> Value {
+    let input = input.to_string();
+    refused(project, &["tool", "call", name, "--role", "human", "--input", &input], code, exit)
+}
+
+#[test]
+fn unknown_features_questions_and_statuses_are_named() {
+    let project = Project::with_feature();
+    let error = refused(&project, &["questions", "--feature-id", "nope"], "feature_not_found", 1);
+    assert_eq!(error["message"], "no feature 'nope'");
+    let error = refused(&project, &["questions", "--status", "foo"], "invalid_argument", 2);
+    assert_eq!(error["message"], "status 'foo' is not known");
+    let missing = "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W";
+    let answer = ["answer", "--feature-id", "shop", "--question-id", missing, "--answer", "x"];
+    let error = refused(&project, &answer, "question_not_found", 1);
+    assert!(error["message"].as_str().unwrap().contains(missing));
+    refused(&project, &["features", "list", "--status", "bogus"], "invalid_argument", 2);
+    refused(&project, &["explain", "bogus"], "invalid_argument", 2);
+    refused(&project, &["tool", "call", "feature.bogus", "--role", "human"], "invalid_argument", 2);
+    refused(&project, &["tool", "call", "feature.list", "--role", "king"], "invalid_argument", 2);
+    refused(&project, &["tool", "call", "feature.list"], "invalid_argument", 2);
+    refused(&project, &["frobnicate"], "invalid_argument", 2);
+}
+
+#[test]
+fn no_id_becomes_a_path() {
+    let project = Project::with_feature();
+    for id in ["../../etc", "a/b", "..", ".", "-x", "A", "a\\b"] {
+        let create = ["features", "create", "--title", "x", &format!("--feature-id={id}")];
+        let error = refused(&project, &create, "invalid_argument", 2);
+        assert!(error["message"].as_str().unwrap().starts_with("feature_id '"), "{error}");
+        let id = format!("--feature-id={id}");
+        refused(&project, &["questions", &id], "invalid_argument", 2);
+        refused(&project, &["cancel", &id], "invalid_argument", 2);
+        refused(&project, &["answer", &id, "--question-id", "../x", "--answer", "x"], "invalid_argument", 2);
+    }
+}
+
+#[test]
+fn prompts_are_neither_blank_nor_endless() {
+    let project = Project::with_feature();
+    let with_prompt = |prompt: String| {
+        let mut input = question("shop", "op-1");
+        input["prompt"] = json!(prompt);
+        input
+    };
+    let error =
+        tool(&project, "feature.question_create", &with_prompt(" \n\t".into()), "invalid_argument", 2);
+    assert_eq!(error["message"], "prompt is blank");
+    let long = with_prompt("x".repeat(65 * 1024));
+    let error = tool(&project, "feature.question_create", &long, "payload_too_large", 1);
+    assert_eq!(error["details"]["limit"], 65_536);
+    std::fs::write(project.path("huge.json"), with_prompt("x".repeat(5_000_000)).to_string()).unwrap();
+    let call = ["tool", "call", "feature.question_create", "--role", "human", "--input", "@huge.json"];
+    refused(&project, &call, "payload_too_large", 1);
+    assert_eq!(project.feature("shop")["status"], "planning");
+}
+
+#[test]
+fn broken_json_and_wrong_arguments_are_named() {
+    let project = Project::with_feature();
+    let call = ["tool", "call", "feature.get", "--role", "human", "--input", "{\"feature_id\": "];
+    let error = refused(&project, &call, "invalid_argument", 2);
+    assert!(error["message"].as_str().unwrap().starts_with("--input is not JSON"), "{error}");
+    let extra = json!({"feature_id": "shop", "colour": "red"});
+    let error = tool(&project, "feature.get", &extra, "invalid_argument", 2);
+    assert_eq!(error["message"], "feature.get takes no argument 'colour'");
+    let no_operation = json!({"feature_id": "shop", "note": "x"});
+    tool(&project, "feature.log_append", &no_operation, "operation_id_required", 2);
+    let spaced = json!({"feature_id": "shop", "note": "x", "operation_id": "a b"});
+    tool(&project, "feature.log_append", &spaced, "invalid_argument", 2);
+    for (key, value) in [
+        ("question_type", json!("riddle")),
+        ("role", json!("king")),
+        ("blocking", json!("yes")),
+        ("timeout_ms", json!(-1)),
+        ("details", json!([1])),
+        ("expected_answer", json!({"kind": "single_choice"})),
+        ("expected_answer", json!({"kind": "json", "schema": {"type": 7}})),
+        ("session_id", json!("")),
+    ] {
+        let mut input = question("shop", "op-1");
+        input[key] = value;
+        let error = tool(&project, "feature.question_create", &input, "invalid_argument", 2);
+        assert!(error["message"].as_str().unwrap().contains(key), "{key}: {error}");
+    }
+}
+
+#[test]
+fn a_spec_that_breaks_its_rules_lists_every_violation() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["expected_answer"] = Value::Null;
+    input["spec"] = json!({"version": 0, "topic": " ", "questions": []});
+    let error = tool(&project, "feature.question_create", &input, "invalid_document", 2);
+    assert_eq!(error["details"]["violations"].as_array().unwrap().len(), 3, "{error}");
+}
+
+#[test]
+fn the_wrong_kind_of_answer_is_refused_with_reasons_and_the_question_stays_open() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let answer = ["answer", "--feature-id", "shop", "--question-id", &id, "--answer", "perhaps"];
+    let error = refused(&project, &answer, "question_invalid_answer", 1);
+    assert_eq!(error["details"]["reasons"], json!(["'perhaps' is not one of 'yes', 'no'"]));
+    let list = json!({"feature_id": "shop", "question_id": id, "answer": ["yes"], "answered_by": "sam", "operation_id": "a"});
+    tool(&project, "feature.question_answer", &list, "question_invalid_answer", 1);
+    let forged = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "answered_by": "policy:default", "operation_id": "a"});
+    tool(&project, "feature.question_answer", &forged, "invalid_argument", 2);
+    assert_eq!(project.feature("shop")["open_question_id"], id.as_str());
+}
+
+#[test]
+fn settings_that_cannot_be_used_are_named_with_file_and_line() {
+    let project = Project::with_feature();
+    std::fs::write(project.path("aop.yaml"), "projections: on\npolcy: {}\n").unwrap();
+    let error = refused(&project, &["status"], "invalid_policy", 2);
+    assert_eq!(error["details"]["line"], 2);
+    assert!(error["message"].as_str().unwrap().contains("aop.yaml:2: unknown field `polcy`"), "{error}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let project = Project::with_feature();
+    let create = ["features", "create", "--feature-id", "b", "--title", "B", "--spec", "missing.md"];
+    let error = refused(&project, &create, "invalid_argument", 2);
+    assert!(error["message"].as_str().unwrap().contains("'missing.md' cannot be read"), "{error}");
+    let timeout = ["ask", "x", "--timeout", "soon"];
+    refused(&project, &timeout, "invalid_argument", 2);
+}

@@ -1,0 +1,13 @@
+//! The real binary, driven as a person or a script would drive it.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+
+mod agents;
+mod asking;
+mod bad_input;
+mod crash;
+mod lifecycle;
+mod media;
+mod packets;
+mod processes;
+mod support;
+mod terminal;

@@ -1,0 +1,69 @@
+//! What a person sees. `script` gives the program a real terminal.
+
+use crate::support::{Project, binary, finish, question};
+use std::process::Command;
+
+/// Runs a command on a terminal without colour and gives the screen.
+fn screen(project: &Project, args: &str) -> String {
+    let mut command = Command::new("script");
+    command.args(["--quiet", "--return", "--command", &format!("{} {args}", binary()), "/dev/null"]);
+    command
+        .current_dir(project.root())
+        .env_clear()
+        .env("NO_COLOR", "1")
+        .env("TERM", "xterm")
+        .env("SHELL", "/bin/sh");
+    command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    finish(&mut command).stdout.replace('\r', "")
+}
+
+/// Compares with the stored screen, ids and times aside.
+macro_rules! assert_screen {
+    ($name:literal, $project:expr, $args:literal) => {{
+        let root = $project.root().to_str().unwrap().to_owned();
+        let text = screen(&$project, $args).replace(&root, "[project]");
+        insta::with_settings!({filters => vec![
+            (r"q_[0-9A-Z]{26}", "[question]"),
+            (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+            (r"SINCE +", "SINCE  "),
+            (r"\b(just now|\d+ (s|min|h) ago) +", "[ago]  "),
+            (r"\b(just now|\d+ (s|min|h) ago)", "[ago]"),
+            (r"\bin \d+ (s|min|h)", "[in]"),
+        ], omit_expression => true}, { insta::assert_snapshot!($name, text) });
+    }};
+}
+
+#[test]
+fn screens_read_well() {
+    let project = Project::empty();
+    assert_screen!("no_project", project, "status");
+    assert_screen!("init", project, "init");
+    assert_screen!("init_again", project, "init");
+    assert_screen!("status_empty", project, "status");
+    assert_screen!("questions_empty", project, "questions");
+    assert_screen!("create", project, "features create --feature-id shop --title 'A shop'");
+    project.tool("feature.question_create", "builder", &question("shop", "op-1")).data();
+    assert_screen!("status_waiting", project, "status");
+    assert_screen!("questions_open", project, "questions");
+    assert_screen!("show", project, "features show shop");
+    assert_screen!("conflict", project, "ask 'Another?' --feature-id shop");
+    assert_screen!("log", project, "log");
+    assert_screen!("doctor", project, "doctor");
+    assert_screen!("explain", project, "explain question_conflict_open");
+    assert_screen!("cancel", project, "cancel --feature-id shop");
+    assert_screen!("questions_withdrawn", project, "questions --status withdrawn");
+    assert_screen!("unknown_feature", project, "questions --feature-id nope");
+    assert_screen!("bad_option", project, "questions --colour red");
+    assert_screen!("help", project, "--help");
+}
+
+#[test]
+fn an_escape_sequence_in_a_prompt_never_reaches_the_terminal() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["prompt"] = serde_json::json!("hello \u{1b}]0;owned\u{7}\u{1b}[2Jworld");
+    project.tool("feature.question_create", "builder", &input).data();
+    let text = screen(&project, "questions");
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
+    assert!(text.contains("hello ]0;owned[2Jworld"), "{text}");
+}

@@ -1,0 +1,44 @@
+//! Starting other programs from the root of the repository.
+
+use anyhow::{Context, Result, ensure};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).unwrap_or(here).to_owned()
+}
+
+/// Where cargo puts what it builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Runs cargo and fails when it does.
+pub(crate) fn cargo(args: &[&str]) -> Result<()> {
+    eprintln!("+ cargo {}", args.join(" "));
+    let status = Command::new(env!("CARGO"))
+        .args(args)
+        .current_dir(root())
+        .status()
+        .context("cargo does not start")?;
+    ensure!(status.success(), "cargo {} failed", args.first().unwrap_or(&""));
+    Ok(())
+}
+
+/// Runs cargo and gives what it printed.
+pub(crate) fn cargo_output(args: &[&str]) -> Result<Vec<u8>> {
+    let output = Command::new(env!("CARGO"))
+        .args(args)
+        .current_dir(root())
+        .output()
+        .context("cargo does not start")?;
+    ensure!(
+        output.status.success(),
+        "cargo {} failed:\n{}",
+        args.join(" "),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(output.stdout)
+}
