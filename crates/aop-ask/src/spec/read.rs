@@ -71,7 +71,7 @@ pub(crate) fn text(report: &mut Report, path: &str, map: &Map<String, Value>, ke
         // Pointers are only put together for complaints; most documents deserve none.
         Some(text) if !text.trim_start().is_empty() => Some(text.to_owned()),
         Some(_) => {
-            let hint = format!("write a {key} that people can read");
+            let hint = "write something that people can read";
             report.add("blank", &join(path, key), format!("{key} is blank"), hint);
             None
         }

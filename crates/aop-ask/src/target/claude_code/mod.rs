@@ -54,7 +54,7 @@ fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
             let labels: Option<Vec<String>> =
                 items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
             match (labels, ask.mode) {
-                (Some(picked), Mode::Many) => Ok(Said::Several { picked, typed: None }),
+                (Some(words), Mode::Many) => Ok(Said::Several { words, typed: None }),
                 (Some(picked), Mode::One | Mode::Text) => match picked.as_slice() {
                     [] => Ok(Said::Nothing),
                     [label] => Ok(Said::Word(label.clone())),
@@ -75,9 +75,7 @@ fn word(ask: &Ask<'_>, text: &str) -> Said {
     }
     let labels: Vec<&str> = ask.items.iter().map(|item| item.label.as_str()).collect();
     match joined::split(text, &labels) {
-        Some(picked) => {
-            Said::Several { picked: picked.into_iter().map(str::to_owned).collect(), typed: None }
-        }
+        Some(picked) => Said::Several { words: picked.into_iter().map(str::to_owned).collect(), typed: None },
         None => Said::Unclear(format!("{} is not made of the options alone", quote(text))),
     }
 }

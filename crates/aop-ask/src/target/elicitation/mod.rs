@@ -93,12 +93,12 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
     let mut said = Vec::with_capacity(asks.len());
     for ask in asks {
         let id = ask.question.id();
-        let typed = match content.shift_remove(&other(id)) {
+        let typed = match content.swap_remove(&other(id)) {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text).filter(|text| !text.trim().is_empty()),
             Some(value) => return Err(malformed(&join("/content", other(id)), &value, "a text")),
         };
-        let value = content.shift_remove(id).unwrap_or_default();
+        let value = content.swap_remove(id).unwrap_or_default();
         said.push(
             one(ask, &value, typed).map_err(|wanted| malformed(&join("/content", id), &value, wanted))?,
         );
@@ -110,19 +110,19 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
 fn one(ask: &Ask<'_>, value: &Value, typed: Option<String>) -> Result<Said, &'static str> {
     Ok(match (ask.mode, value, typed) {
         (_, Value::Null, None) => Said::Nothing,
-        (Mode::Many, Value::Null, typed) => Said::Several { picked: Vec::new(), typed },
+        (Mode::Many, Value::Null, typed) => Said::Several { words: Vec::new(), typed },
         (Mode::One | Mode::Text, Value::Null, Some(text)) => Said::Typed(text),
         (Mode::Many, Value::Array(items), typed) => {
             let picked: Option<Vec<String>> =
                 items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-            Said::Several { picked: picked.ok_or("a list of texts")?, typed }
+            Said::Several { words: picked.ok_or("a list of texts")?, typed }
         }
         (Mode::Many, _, _) => return Err("a list of texts"),
         (Mode::One | Mode::Text, Value::String(text), typed) if text.trim().is_empty() => {
             typed.map_or(Said::Nothing, Said::Typed)
         }
         (Mode::Text, Value::String(text), None) => Said::Typed(text.clone()),
-        (Mode::One, Value::String(label), None) => Said::Picked(label.clone()),
+        (Mode::One, Value::String(label), None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, Value::String(label), Some(text)) => Said::Unclear(format!(
             "{} is chosen and {} is typed; give one of the two",
             quote(label),

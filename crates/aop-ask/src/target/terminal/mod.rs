@@ -47,9 +47,9 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Said, Violation> {
     };
     Ok(match (ask.mode, picked.as_slice(), typed) {
         (_, [], None) => Said::Nothing,
-        (Mode::Many, _, typed) => Said::Several { picked, typed },
+        (Mode::Many, _, typed) => Said::Several { words: picked, typed },
         (Mode::One | Mode::Text, [], Some(text)) => Said::Typed(text),
-        (Mode::One | Mode::Text, [label], None) => Said::Picked(label.clone()),
+        (Mode::One | Mode::Text, [label], None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, [label, ..], _) => {
             Said::Unclear(format!("one answer is due here, and more than {} came back", quote(label)))
         }
