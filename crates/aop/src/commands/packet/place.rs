@@ -127,7 +127,6 @@ fn unsafe_path(path: &str, reason: &str) -> Violation {
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
