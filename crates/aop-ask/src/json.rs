@@ -3,6 +3,7 @@
 
 use crate::violation::{Report, Violation, join, quote};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
@@ -27,12 +28,22 @@ pub fn read(bytes: &[u8]) -> Result<Value, Vec<Violation>> {
         );
         return Err(report.into_violations());
     }
-    let mut walk = Walk { path: String::new(), depth: 0, too_deep: false, report };
+    let mut walk = Walk { depth: 0, too_deep: false, twice: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = (Node { walk: &mut walk }).deserialize(&mut deserializer);
     let value = value.and_then(|value| deserializer.end().map(|()| value));
     match value {
-        Ok(value) => walk.report.finish(Some(value)),
+        Ok(value) if walk.twice.is_empty() => Ok(value),
+        Ok(_) => {
+            for place in walk.twice {
+                let key = place.first().map(String::as_str).unwrap_or_default();
+                let path = place.iter().rev().fold(String::new(), |path, part| join(&path, part));
+                let message = format!("the key {} stands twice in one object", quote(key));
+                let hint = "remove one of the two; neither is taken while both are there";
+                report.add("duplicate_key", &path, message, hint);
+            }
+            Err(report.into_violations())
+        }
         Err(_) if walk.too_deep => Err(too_deep()),
         Err(error) => {
             let mut report = Report::default();
@@ -72,12 +83,13 @@ fn too_deep() -> Vec<Violation> {
     report.into_violations()
 }
 
-/// Where the reader stands, and what it noticed on the way.
+/// Where the reader stands, and what it noticed on the way. Most documents have nothing to notice, so places
+/// are only put together while the recursion unwinds from one.
 struct Walk {
-    path: String,
     depth: usize,
     too_deep: bool,
-    report: Report,
+    /// Keys that stand twice: the key itself and then what encloses it, from inside out.
+    twice: Vec<Vec<String>>,
 }
 
 impl Walk {
@@ -89,7 +101,17 @@ impl Walk {
         }
         Ok(())
     }
+
+    /// Adds what encloses them to the places noticed since there were `before`.
+    fn enclose(&mut self, before: usize, part: impl Fn() -> String) {
+        for place in &mut self.twice[before..] {
+            place.push(part());
+        }
+    }
 }
+
+/// How many duplicate keys are noted; a report holds no more.
+const MAX_NOTED: usize = 1000;
 
 /// Builds one [`Value`] at the walk's current place.
 struct Node<'a> {
@@ -141,16 +163,12 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         self.walk.enter()?;
-        let base = self.walk.path.len();
         let mut list = Vec::new();
         loop {
-            self.walk.path.push_str(&join("", list.len()));
-            let item = items.next_element_seed(Node { walk: self.walk })?;
-            self.walk.path.truncate(base);
-            match item {
-                Some(item) => list.push(item),
-                None => break,
-            }
+            let before = self.walk.twice.len();
+            let Some(item) = items.next_element_seed(Node { walk: self.walk })? else { break };
+            self.walk.enclose(before, || list.len().to_string());
+            list.push(item);
         }
         self.walk.depth -= 1;
         Ok(Value::Array(list))
@@ -158,22 +176,20 @@ impl<'de> Visitor<'de> for Node<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         self.walk.enter()?;
-        let base = self.walk.path.len();
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            self.walk.path.push_str(&join("", &key));
+            let before = self.walk.twice.len();
             let value = entries.next_value_seed(Node { walk: self.walk })?;
-            if map.contains_key(&key) {
-                self.walk.report.add(
-                    "duplicate_key",
-                    &self.walk.path,
-                    format!("the key {} stands twice in one object", quote(&key)),
-                    "remove one of the two; neither is taken while both are there",
-                );
-            } else {
-                map.insert(key, value);
+            self.walk.enclose(before, || key.clone());
+            match map.entry(key) {
+                Entry::Vacant(place) => {
+                    place.insert(value);
+                }
+                Entry::Occupied(place) if self.walk.twice.len() < MAX_NOTED => {
+                    self.walk.twice.push(vec![place.key().clone()]);
+                }
+                Entry::Occupied(_) => {}
             }
-            self.walk.path.truncate(base);
         }
         self.walk.depth -= 1;
         Ok(Value::Object(map))

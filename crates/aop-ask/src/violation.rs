@@ -103,11 +103,17 @@ impl Report {
 
 /// The pointer to `key` below `path`.
 pub(crate) fn join(path: &str, key: impl std::fmt::Display) -> String {
-    let key = key.to_string();
-    if key.contains(['~', '/']) {
-        return format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
+    let mut pointer = String::with_capacity(path.len() + 24);
+    pointer.push_str(path);
+    pointer.push('/');
+    // Writing to a string does not fail.
+    let _ = write!(pointer, "{key}");
+    if pointer[path.len() + 1..].contains(['~', '/']) {
+        let escaped = pointer[path.len() + 1..].replace('~', "~0").replace('/', "~1");
+        pointer.truncate(path.len() + 1);
+        pointer.push_str(&escaped);
     }
-    format!("{path}/{key}")
+    pointer
 }
 
 /// A value as it may stand in a message: JSON, cut where it would drown the sentence.

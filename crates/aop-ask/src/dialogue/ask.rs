@@ -72,14 +72,12 @@ impl Nav {
 pub(crate) enum Said {
     /// Nothing. Never consent.
     Nothing,
-    /// A label or free text; the tool does not tell which.
+    /// A label or free text; most tools do not tell which.
     Word(String),
-    /// The label of an item.
-    Picked(String),
-    /// Free text.
+    /// Free text, even if it reads like navigation.
     Typed(String),
-    /// Several labels, and perhaps one text typed beside them.
-    Several { picked: Vec<String>, typed: Option<String> },
+    /// Several labels or texts, and perhaps one text typed beside them.
+    Several { words: Vec<String>, typed: Option<String> },
     /// A complete answer, already checked.
     Answer(AnswerValue),
     /// Something that cannot be taken, and why: a sentence for the human.

@@ -59,8 +59,10 @@ impl Target {
     /// What to use where this target's tool is not offered.
     pub fn fallback(self) -> Target {
         match self {
-            Target::Codex | Target::ClaudeCode | Target::StrictText => Target::StrictText,
-            Target::Elicitation | Target::Terminal => Target::Terminal,
+            Target::ClaudeCode | Target::Codex | Target::Elicitation | Target::StrictText => {
+                Target::StrictText
+            }
+            Target::Terminal => Target::Terminal,
         }
     }
 }

@@ -135,12 +135,8 @@ impl Walk {
                 Some(role) => return self.follow(question, role),
                 None => self.typed(question, text),
             },
-            Said::Picked(label) => match ask.item(&label).map(|item| item.role) {
-                Some(role) => return self.follow(question, role),
-                None => self.again(no_option(&label)),
-            },
             Said::Typed(text) => self.typed(question, text),
-            Said::Several { picked, typed } => self.several(ask, picked, typed),
+            Said::Several { words, typed } => self.several(question, words, typed),
         }
         Then::GoOn
     }
@@ -214,37 +210,39 @@ impl Walk {
         }
     }
 
-    fn several(&mut self, ask: &Ask<'_>, picked: Vec<String>, typed: Option<String>) {
-        let question = ask.question;
+    /// Takes several words at once, all of them or none. One typed beside them may be followed by another,
+    /// so the human is asked for more; without it the reply is complete.
+    fn several(&mut self, question: &Question, words: Vec<String>, typed: Option<String>) {
         let typed = typed.filter(|text| !text.trim().is_empty());
-        if picked.is_empty() && typed.is_none() {
+        let complete = typed.is_none();
+        let labels: HashSet<&str> = question.options().iter().map(|option| option.label()).collect();
+        let mut seen: HashSet<String> = self.picked.iter().cloned().collect();
+        let mut taken = Vec::with_capacity(words.len());
+        for word in words {
+            if !labels.contains(word.as_str()) && (!question.allow_other() || word.trim().is_empty()) {
+                return self.again(no_option(&word));
+            }
+            if !seen.insert(word.clone()) {
+                return self.again(format!("{} is chosen twice", quote(&word)));
+            }
+            taken.push(word);
+        }
+        if let Some(text) = typed {
+            if !labels.contains(text.as_str()) && !question.allow_other() {
+                return self.again(no_option(&text));
+            }
+            // Ticked and typed is said twice and meant once.
+            if seen.insert(text.clone()) {
+                taken.push(text);
+            }
+        }
+        if taken.is_empty() {
             return self.nothing(question);
         }
-        let labels: HashSet<&str> = ask.items.iter().map(|item| item.label.as_str()).collect();
-        if let Some(label) = picked.iter().find(|label| !labels.contains(label.as_str())) {
-            return self.again(no_option(label));
-        }
-        let mut seen = HashSet::new();
-        if let Some(label) = picked.iter().find(|label| !seen.insert(label.as_str())) {
-            return self.again(format!("{} is chosen twice", quote(label)));
-        }
-        match typed {
-            None => {
-                self.picked.extend(picked);
-                self.finish(question);
-            }
-            Some(text) if !question.allow_other() && question.position(&text).is_none() => {
-                self.again(no_option(&text));
-            }
-            Some(text) => {
-                self.picked.extend(picked);
-                if self.picked.contains(&text) {
-                    // Ticked and typed: said twice, meant once.
-                    self.more = true;
-                } else {
-                    self.pick(question, text);
-                }
-            }
+        self.picked.extend(taken);
+        self.more = true;
+        if complete || (!question.allow_other() && self.remaining(question).is_empty()) {
+            self.finish(question);
         }
     }
 

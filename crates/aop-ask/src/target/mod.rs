@@ -7,7 +7,7 @@ mod elicitation;
 mod strict_text;
 mod terminal;
 
-use crate::dialogue::ask::{Ask, Said};
+use crate::dialogue::ask::{Ask, Item, Said};
 use crate::dialogue::{Protocol, Request, Target};
 use crate::spec::QuestionSpec;
 use crate::violation::{Violation, quote, show};
@@ -77,4 +77,24 @@ fn note_strangers(said: &mut [Said], strangers: &Map<String, Value>) {
 /// A header for display in at most twelve characters.
 fn short_header(header: &str) -> String {
     crate::dialogue::wording::cut(header, 12)
+}
+
+/// An object with exactly these members, which are moved into it. `json!` would copy each of them, and
+/// requests are made of little else.
+fn members<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let mut map = Map::with_capacity(N);
+    for (key, value) in members {
+        map.insert(key.to_owned(), value);
+    }
+    Value::Object(map)
+}
+
+/// An option as both agent tools and the terminal show it.
+fn shown(item: &Item, with_preview: bool) -> Value {
+    let label = ("label", Value::from(item.label.as_str()));
+    let description = ("description", Value::from(item.description.as_str()));
+    match item.preview.as_deref().filter(|_| with_preview) {
+        Some(preview) => members([label, description, ("preview", preview.into())]),
+        None => members([label, description]),
+    }
 }

@@ -365,6 +365,29 @@ fn elicitation_has_lists_only_where_the_protocol_has_them() {
 }
 
 #[test]
+fn elicitation_takes_other_text_in_its_own_field_or_where_the_choice_stands() {
+    let document = choice("multi_choice", &["A", "B"], json!({"allow_other": true}));
+    let accept = |content: Value| json!({"action": "accept", "content": content});
+    let mut dialogue = start(&document, Target::Elicitation);
+    dialogue.reply(&accept(json!({"pick": ["B"], "pick__other": "mine"}))).unwrap();
+    dialogue.reply(&accept(json!({"pick": "Done"}))).unwrap();
+    assert_eq!(ended(&dialogue), json!({"pick": ["B", "mine"]}));
+    let mut dialogue = start(&document, Target::Elicitation);
+    dialogue.reply(&accept(json!({"pick": ["mine", "B"]}))).unwrap();
+    assert_eq!(ended(&dialogue), json!({"pick": ["B", "mine"]}));
+    let single = choice("single_choice", &["A", "B"], json!({"allow_other": true}));
+    let mut dialogue = start(&single, Target::Elicitation);
+    dialogue.reply(&accept(json!({"pick": "A", "pick__other": "mine"}))).unwrap();
+    assert_eq!(dialogue.unanswered(), ["pick"], "a choice and a text are asked again, neither is dropped");
+    dialogue.reply(&accept(json!({"pick__other": "Done"}))).unwrap();
+    assert_eq!(
+        ended(&dialogue),
+        json!({"pick": "Done"}),
+        "a field of its own cannot be mistaken for navigation"
+    );
+}
+
+#[test]
 fn strict_text_asks_again_with_the_reason_and_takes_one_object_only() {
     let mut dialogue = start(&three_kinds(), Target::StrictText);
     dialogue.reply(&json!("I would say Beta")).unwrap();

@@ -271,6 +271,17 @@ fn the_tool_call_takes_the_questions_header_cut_to_twelve_characters() {
 }
 
 #[test]
+fn escape_rule_every_step_says_what_esc_does_and_the_default_is_terminate() {
+    let escapes = |plan: &Plan| -> HashSet<String> {
+        let made = compile(&[spec(&many("multi_choice", 9))], plan).unwrap().spec;
+        made.steps.iter().map(|step| step.on_escape.clone()).collect()
+    };
+    assert_eq!(escapes(&plan(false)), HashSet::from(["terminate".to_owned()]));
+    let deferring = Plan { on_escape: OnEscape::Defer, ..plan(false) };
+    assert_eq!(escapes(&deferring), HashSet::from(["defer".to_owned()]));
+}
+
+#[test]
 fn step_ids_never_collide_across_questions() {
     let mut document = many("multi_choice", 10);
     for (index, id) in ["pick_1", "pick_more", "end"].iter().enumerate() {

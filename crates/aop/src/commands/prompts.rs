@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop prompts check examples/prompts/*.json
-  aop prompts compile review.json --protocol review --source review.md --task-sync")]
+  aop prompts compile review.json --task-sync")]
 pub(crate) struct PromptsArgs {
     #[command(subcommand)]
     command: PromptsCommand,
@@ -34,12 +34,12 @@ enum PromptsCommand {
         /// Question specs, native calls, or lists of them (JSON), in the order they are asked
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// The protocol's name: lower-case letters, digits and hyphens
+        /// The protocol's name: lower-case letters, digits and hyphens (default: from the first file's name)
         #[arg(long)]
-        protocol: String,
-        /// The Markdown file that the protocol is written in
+        protocol: Option<String>,
+        /// The Markdown file that the protocol is written in (default: the protocol's name with .md)
         #[arg(long, value_name = "FILE.md")]
-        source: String,
+        source: Option<String>,
         /// The document's version
         #[arg(long, default_value = "1.0.0")]
         spec_version: String,
@@ -57,10 +57,11 @@ pub(crate) fn run(args: &PromptsArgs) -> CommandResult {
     match &args.command {
         PromptsCommand::Check { files } => check(files),
         PromptsCommand::Compile { files, protocol, source, spec_version, on_escape, task_sync } => {
+            let protocol = protocol.clone().unwrap_or_else(|| protocol_of(files));
             let plan = Plan {
-                protocol: protocol.clone(),
                 version: spec_version.clone(),
-                source: source.clone(),
+                source: source.clone().unwrap_or_else(|| format!("{protocol}.md")),
+                protocol,
                 on_escape: OnEscape::from(*on_escape),
                 task_sync: *task_sync,
             };
@@ -97,6 +98,21 @@ fn check(files: &[PathBuf]) -> CommandResult {
     .fact("items", items))
 }
 
+/// A protocol name made of the first file's: lower-case words with hyphens between them.
+fn protocol_of(files: &[PathBuf]) -> String {
+    let stem =
+        files.first().and_then(|file| file.file_stem()).map(|stem| stem.to_string_lossy().to_lowercase());
+    let stem = stem.unwrap_or_default();
+    let words: Vec<&str> =
+        stem.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let name = words.join("-");
+    if name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        name
+    } else {
+        format!("protocol-{name}").trim_end_matches('-').to_owned()
+    }
+}
+
 /// A violation that also names its file.
 fn in_file(file: &Path, violation: &Violation) -> Value {
     let mut value = json!(violation);
@@ -121,4 +137,21 @@ fn compile(files: &[PathBuf], plan: &Plan) -> CommandResult {
     }
     let data = json!({"document": compiled.spec, "warnings": compiled.warnings});
     Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::protocol_of;
+
+    #[test]
+    fn a_protocol_is_named_after_its_first_file() {
+        for (file, name) in [
+            ("a/Gap_Review v2.json", "gap-review-v2"),
+            ("-", "protocol"),
+            ("7.json", "protocol-7"),
+            ("ü.json", "protocol"),
+        ] {
+            assert_eq!(protocol_of(&[file.into()]), name);
+        }
+    }
 }

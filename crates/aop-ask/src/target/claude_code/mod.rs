@@ -1,36 +1,26 @@
 //! Claude Code's `AskUserQuestion`: one to four questions, two to four options each; replies are keyed by
 //! the full question text, and several labels arrive joined by a comma and a space.
 
-use super::{answers, malformed, note_strangers, short_header};
+use super::{answers, malformed, members, note_strangers, short_header, shown};
 use crate::dialogue::ask::{Ask, Mode, Said};
 use crate::dialogue::joined;
 use crate::violation::{Violation, join, quote};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The tool's arguments.
 pub(super) fn input(asks: &[Ask<'_>]) -> Value {
     let questions: Vec<Value> = asks.iter().map(question).collect();
-    json!({"questions": questions})
+    members([("questions", questions.into())])
 }
 
 fn question(ask: &Ask<'_>) -> Value {
-    let options: Vec<Value> = ask
-        .items
-        .iter()
-        .map(|item| {
-            let mut option = json!({"label": item.label, "description": item.description});
-            if let Some(preview) = &item.preview {
-                option["preview"] = preview.clone().into();
-            }
-            option
-        })
-        .collect();
-    json!({
-        "question": ask.text,
-        "header": short_header(ask.question.header()),
-        "options": options,
-        "multiSelect": ask.mode == Mode::Many,
-    })
+    let options: Vec<Value> = ask.items.iter().map(|item| shown(item, true)).collect();
+    members([
+        ("question", ask.text.as_str().into()),
+        ("header", short_header(ask.question.header()).into()),
+        ("options", options.into()),
+        ("multiSelect", (ask.mode == Mode::Many).into()),
+    ])
 }
 
 /// What `{"answers": {"<question text>": "<label or text>"}}` says.
@@ -64,7 +54,7 @@ fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
             let labels: Option<Vec<String>> =
                 items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
             match (labels, ask.mode) {
-                (Some(picked), Mode::Many) => Ok(Said::Several { picked, typed: None }),
+                (Some(words), Mode::Many) => Ok(Said::Several { words, typed: None }),
                 (Some(picked), Mode::One | Mode::Text) => match picked.as_slice() {
                     [] => Ok(Said::Nothing),
                     [label] => Ok(Said::Word(label.clone())),
@@ -85,9 +75,7 @@ fn word(ask: &Ask<'_>, text: &str) -> Said {
     }
     let labels: Vec<&str> = ask.items.iter().map(|item| item.label.as_str()).collect();
     match joined::split(text, &labels) {
-        Some(picked) => {
-            Said::Several { picked: picked.into_iter().map(str::to_owned).collect(), typed: None }
-        }
+        Some(picked) => Said::Several { words: picked.into_iter().map(str::to_owned).collect(), typed: None },
         None => Said::Unclear(format!("{} is not made of the options alone", quote(text))),
     }
 }

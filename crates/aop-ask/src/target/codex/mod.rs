@@ -2,10 +2,10 @@
 //! replies are keyed by the question's id. Its terminal sends typed text as an entry `user_note: …` beside
 //! the highlighted label.
 
-use super::{answers, malformed, note_strangers, short_header};
+use super::{answers, malformed, members, note_strangers, short_header, shown};
 use crate::dialogue::ask::{Ask, Role, Said};
 use crate::violation::{Violation, join};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 const NOTE: &str = "user_note: ";
 const NONE_OF_THEM: &str = "None of the above";
@@ -13,18 +13,17 @@ const NONE_OF_THEM: &str = "None of the above";
 /// The tool's arguments.
 pub(super) fn input(asks: &[Ask<'_>]) -> Value {
     let questions: Vec<Value> = asks.iter().map(question).collect();
-    json!({"questions": questions})
+    members([("questions", questions.into())])
 }
 
 fn question(ask: &Ask<'_>) -> Value {
-    let options: Vec<Value> =
-        ask.items.iter().map(|item| json!({"label": item.label, "description": item.description})).collect();
-    json!({
-        "id": ask.question.id(),
-        "header": short_header(ask.question.header()),
-        "question": ask.text,
-        "options": options,
-    })
+    let options: Vec<Value> = ask.items.iter().map(|item| shown(item, false)).collect();
+    members([
+        ("id", ask.question.id().into()),
+        ("header", short_header(ask.question.header()).into()),
+        ("question", ask.text.as_str().into()),
+        ("options", options.into()),
+    ])
 }
 
 /// What `{"answers": {"<id>": {"answers": ["…"]}}}` says.

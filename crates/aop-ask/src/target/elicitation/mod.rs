@@ -2,12 +2,12 @@
 //! `<id>__other`; ids never hold two underscores in a row, so the name is free. Defaults are only described:
 //! a prefilled field could be sent off unread, and silence is no consent.
 
-use super::{Heard, malformed};
+use super::{Heard, malformed, members};
 use crate::dialogue::Protocol;
 use crate::dialogue::ask::{Ask, Item, Mode, Said};
 use crate::spec::QuestionSpec;
 use crate::violation::{Violation, join, quote};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The request's parameters.
 pub(super) fn input(spec: &QuestionSpec, protocol: Protocol, asks: &[Ask<'_>]) -> Value {
@@ -25,17 +25,24 @@ pub(super) fn input(spec: &QuestionSpec, protocol: Protocol, asks: &[Ask<'_>]) -
         if ask.question.allow_other() {
             let description = "Your own answer, if none of the options fits";
             let title = format!("{}: other", ask.question.header());
-            properties
-                .insert(other(id), json!({"type": "string", "title": title, "description": description}));
+            let field = members([
+                ("type", "string".into()),
+                ("title", title.into()),
+                ("description", description.into()),
+            ]);
+            properties.insert(other(id), field);
         } else if ask.question.required() {
-            required.push(id);
+            required.push(Value::from(id));
         }
     }
-    let mut schema = json!({"type": "object", "properties": properties});
-    if !required.is_empty() {
-        schema["required"] = required.into();
-    }
-    json!({"message": message, "requestedSchema": schema})
+    let kind = ("type", Value::from("object"));
+    let properties = ("properties", Value::Object(properties));
+    let schema = if required.is_empty() {
+        members([kind, properties])
+    } else {
+        members([kind, properties, ("required", required.into())])
+    };
+    members([("message", message.into()), ("requestedSchema", schema)])
 }
 
 fn other(id: &str) -> String {
@@ -43,27 +50,28 @@ fn other(id: &str) -> String {
 }
 
 fn field(ask: &Ask<'_>, protocol: Protocol) -> Value {
-    let title = ask.question.header();
-    let description = &ask.text;
-    let options = || -> Vec<Value> {
-        ask.items.iter().map(|item| json!({"const": item.label, "title": title_of(item)})).collect()
+    let kind = |name: &str| ("type", Value::from(name));
+    let title = ("title", Value::from(ask.question.header()));
+    let description = ("description", Value::from(ask.text.as_str()));
+    let options = || -> Value {
+        let option =
+            |item: &Item| members([("const", item.label.as_str().into()), ("title", title_of(item).into())]);
+        ask.items.iter().map(option).collect()
     };
     match (ask.mode, protocol) {
-        (Mode::Text, _) => {
-            json!({"type": "string", "title": title, "description": description, "minLength": 1})
+        (Mode::Text, _) => members([kind("string"), title, description, ("minLength", 1.into())]),
+        (Mode::Many, _) => {
+            let items = members([("anyOf", options())]);
+            members([kind("array"), title, description, ("minItems", 1.into()), ("items", items)])
         }
-        (Mode::Many, _) => json!({
-            "type": "array", "title": title, "description": description,
-            "minItems": 1, "items": {"anyOf": options()},
-        }),
         (Mode::One, Protocol::V2025_11_25) => {
-            json!({"type": "string", "title": title, "description": description, "oneOf": options()})
+            members([kind("string"), title, description, ("oneOf", options())])
         }
-        (Mode::One, Protocol::V2025_06_18) => json!({
-            "type": "string", "title": title, "description": description,
-            "enum": ask.items.iter().map(|item| item.label.as_str()).collect::<Vec<_>>(),
-            "enumNames": ask.items.iter().map(title_of).collect::<Vec<_>>(),
-        }),
+        (Mode::One, Protocol::V2025_06_18) => {
+            let names = ask.items.iter().map(|item| item.label.as_str()).collect();
+            let titles = ask.items.iter().map(title_of).collect();
+            members([kind("string"), title, description, ("enum", names), ("enumNames", titles)])
+        }
     }
 }
 
@@ -85,12 +93,12 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
     let mut said = Vec::with_capacity(asks.len());
     for ask in asks {
         let id = ask.question.id();
-        let typed = match content.shift_remove(&other(id)) {
+        let typed = match content.swap_remove(&other(id)) {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text).filter(|text| !text.trim().is_empty()),
             Some(value) => return Err(malformed(&join("/content", other(id)), &value, "a text")),
         };
-        let value = content.shift_remove(id).unwrap_or_default();
+        let value = content.swap_remove(id).unwrap_or_default();
         said.push(
             one(ask, &value, typed).map_err(|wanted| malformed(&join("/content", id), &value, wanted))?,
         );
@@ -102,19 +110,19 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
 fn one(ask: &Ask<'_>, value: &Value, typed: Option<String>) -> Result<Said, &'static str> {
     Ok(match (ask.mode, value, typed) {
         (_, Value::Null, None) => Said::Nothing,
-        (Mode::Many, Value::Null, typed) => Said::Several { picked: Vec::new(), typed },
+        (Mode::Many, Value::Null, typed) => Said::Several { words: Vec::new(), typed },
         (Mode::One | Mode::Text, Value::Null, Some(text)) => Said::Typed(text),
         (Mode::Many, Value::Array(items), typed) => {
             let picked: Option<Vec<String>> =
                 items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-            Said::Several { picked: picked.ok_or("a list of texts")?, typed }
+            Said::Several { words: picked.ok_or("a list of texts")?, typed }
         }
         (Mode::Many, _, _) => return Err("a list of texts"),
         (Mode::One | Mode::Text, Value::String(text), typed) if text.trim().is_empty() => {
             typed.map_or(Said::Nothing, Said::Typed)
         }
         (Mode::Text, Value::String(text), None) => Said::Typed(text.clone()),
-        (Mode::One, Value::String(label), None) => Said::Picked(label.clone()),
+        (Mode::One, Value::String(label), None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, Value::String(label), Some(text)) => Said::Unclear(format!(
             "{} is chosen and {} is typed; give one of the two",
             quote(label),

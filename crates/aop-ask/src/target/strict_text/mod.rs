@@ -8,6 +8,7 @@ use crate::json as reader;
 use crate::spec::{Kind, QuestionSpec};
 use crate::violation::{Report, Violation, quote, show};
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// The prompt.
@@ -64,7 +65,8 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violati
     Ok(match answers(text) {
         Err(reason) => vec![Said::Unclear(reason); asks.len()],
         Ok(answers) => {
-            let stranger = answers.keys().find(|id| asks.iter().all(|ask| ask.question.id() != id.as_str()));
+            let asked: HashSet<&str> = asks.iter().map(|ask| ask.question.id()).collect();
+            let stranger = answers.keys().find(|id| !asked.contains(id.as_str()));
             match stranger {
                 Some(id) => {
                     let reason =

@@ -1,7 +1,7 @@
 //! A prompt on a terminal: one question at a time, all options at once. The binary draws it; what it draws
 //! and what it hands back is fixed here, so that `aop answer` and `aop ask` share every rule of dialogues.
 
-use super::malformed;
+use super::{malformed, shown};
 use crate::dialogue::ask::{Ask, Mode, Said};
 use crate::violation::{Violation, quote};
 use serde_json::{Value, json};
@@ -15,17 +15,7 @@ pub(super) fn input(asks: &[Ask<'_>]) -> Value {
         Mode::Many => "multi_select",
         Mode::Text => "text",
     };
-    let options: Vec<Value> = ask
-        .items
-        .iter()
-        .map(|item| {
-            let mut option = json!({"label": item.label, "description": item.description});
-            if let Some(preview) = &item.preview {
-                option["preview"] = preview.clone().into();
-            }
-            option
-        })
-        .collect();
+    let options: Vec<Value> = ask.items.iter().map(|item| shown(item, true)).collect();
     json!({
         "id": ask.question.id(), "header": ask.question.header(), "question": ask.text, "kind": kind,
         "options": options, "required": ask.question.required(), "allow_other": ask.question.allow_other(),
@@ -57,9 +47,9 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Said, Violation> {
     };
     Ok(match (ask.mode, picked.as_slice(), typed) {
         (_, [], None) => Said::Nothing,
-        (Mode::Many, _, typed) => Said::Several { picked, typed },
+        (Mode::Many, _, typed) => Said::Several { words: picked, typed },
         (Mode::One | Mode::Text, [], Some(text)) => Said::Typed(text),
-        (Mode::One | Mode::Text, [label], None) => Said::Picked(label.clone()),
+        (Mode::One | Mode::Text, [label], None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, [label, ..], _) => {
             Said::Unclear(format!("one answer is due here, and more than {} came back", quote(label)))
         }
