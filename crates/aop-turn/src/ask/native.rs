@@ -100,8 +100,11 @@ fn prompt_ask(id: InteractionId, attempt: u32, fields: &Map<String, Value>) -> A
 }
 
 fn permission_ask(id: InteractionId, attempt: u32, tool: &str, summary: &str, input: &Value) -> Ask {
-    let mut interaction =
-        Interaction::open(id, attempt, format!("Allow the engine to use {tool}?\n\n{summary}"));
+    let prompt = match tool {
+        "ExitPlanMode" => format!("Let the engine go ahead with this plan?\n\n{summary}"),
+        _ => format!("Allow the engine to use {tool}?\n\n{summary}"),
+    };
+    let mut interaction = Interaction::open(id, attempt, prompt);
     interaction.kind = Kind::Confirm;
     interaction.options = [("Allow", "allow"), ("Deny", "deny")]
         .map(|(label, value)| Choice { label: label.to_owned(), value: value.into() })
