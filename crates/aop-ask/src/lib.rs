@@ -8,6 +8,8 @@ pub mod dialogue;
 pub mod gate;
 pub mod import;
 pub mod json;
+pub mod prompts;
+pub mod schema;
 pub mod spec;
 mod target;
 pub mod violation;

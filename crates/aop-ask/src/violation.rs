@@ -130,13 +130,26 @@ pub(crate) fn quote(text: &str) -> String {
 
 /// Notes every key of a closed object that is neither known nor a comment (`_…`).
 pub(crate) fn close(report: &mut Report, path: &str, map: &Map<String, Value>, known: &[&str]) {
-    for key in map.keys() {
-        if known.contains(&key.as_str()) || key.starts_with('_') {
-            continue;
-        }
+    let keys = map.keys().filter(|key| !key.starts_with('_'));
+    unknown_keys(report, path, keys, known, "; a key that starts with _ is a comment");
+}
+
+/// The same for formats that have no comments.
+pub(crate) fn close_strictly(report: &mut Report, path: &str, map: &Map<String, Value>, known: &[&str]) {
+    unknown_keys(report, path, map.keys(), known, "");
+}
+
+fn unknown_keys<'a>(
+    report: &mut Report,
+    path: &str,
+    keys: impl Iterator<Item = &'a String>,
+    known: &[&str],
+    comments: &str,
+) {
+    for key in keys.filter(|key| !known.contains(&key.as_str())) {
         let hint = match nearest(key, known) {
-            Some(near) => format!("did you mean \"{near}\"? a key that starts with _ is a comment"),
-            None => format!("known keys are {}; a key that starts with _ is a comment", known.join(", ")),
+            Some(near) => format!("did you mean \"{near}\"?{}", comments.trim_start_matches(';')),
+            None => format!("known keys are {}{comments}", known.join(", ")),
         };
         report.add("unknown_key", &join(path, key), format!("unknown key {}", quote(key)), hint);
     }

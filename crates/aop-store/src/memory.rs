@@ -16,7 +16,7 @@ use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::replay::Replay;
 use aop_kernel::time::Timestamp;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
@@ -31,6 +31,10 @@ struct State {
     ids: Ids,
     last_at: Timestamp,
     log: Vec<Recorded>,
+    /// The log replayed from its own JSON, to compare the tables with.
+    replay: Replay,
+    /// How often something was written; refusals and retries write nothing.
+    writes: u64,
     features: BTreeMap<FeatureId, Snapshot>,
     specs: BTreeMap<FeatureId, String>,
     operations: BTreeMap<String, (String, Envelope)>,
@@ -46,6 +50,8 @@ impl MemoryStore {
             ids: Ids::new(),
             last_at: Timestamp::from_millis(0),
             log: Vec::new(),
+            replay: Replay::default(),
+            writes: 0,
             features: BTreeMap::new(),
             specs: BTreeMap::new(),
             operations: BTreeMap::new(),
@@ -66,10 +72,15 @@ impl MemoryStore {
     ) -> Result<T, StoreError> {
         let mut state = self.lock();
         let now = self.clock.now().max(state.last_at);
+        let (writes, events) = (state.writes, state.log.len());
         let result = work(&mut state, now);
-        state.last_at = now;
-        state.verify()?;
-        self.committed.send_replace(state.log.len() as u64);
+        if state.writes > writes {
+            state.last_at = now;
+        }
+        if state.log.len() > events {
+            state.verify_since(events)?;
+            self.committed.send_replace(state.log.len() as u64);
+        }
         result
     }
 
@@ -107,6 +118,7 @@ impl State {
     }
 
     fn record(&mut self, id: &FeatureId, events: &[Stamped], secrets: &[Secret]) {
+        self.writes += events.len() as u64;
         for stamped in events {
             if let Event::FeatureCreated { spec: Some(spec), .. } = &stamped.event {
                 self.specs.insert(id.clone(), spec.clone());
@@ -134,25 +146,37 @@ impl State {
         all
     }
 
-    /// The tables are what the log says, and everything survives being written down.
-    fn verify(&self) -> Result<(), StoreError> {
-        let damaged = |cause: String| StoreError::Damaged { place: "memory".into(), cause };
-        let mut replay = Replay::default();
-        for recorded in &self.log {
-            let text = serde_json::to_string(recorded).map_err(|error| damaged(error.to_string()))?;
+    /// Every event after the first so many survives being written down, and the tables of the features it
+    /// touched are what the log says.
+    fn verify_since(&mut self, events: usize) -> Result<(), StoreError> {
+        for recorded in &self.log[events..] {
+            let text = serde_json::to_string(recorded).map_err(|error| damaged(&error.to_string()))?;
             let back: Recorded =
-                serde_json::from_str(&text).map_err(|error| damaged(format!("{error}: {text}")))?;
+                serde_json::from_str(&text).map_err(|error| damaged(&format!("{error}: {text}")))?;
             if back != *recorded {
-                return Err(damaged(format!("event {} does not survive its JSON: {text}", recorded.seq)));
+                return Err(damaged(&format!("event {} does not survive its JSON: {text}", recorded.seq)));
             }
-            replay.apply(&back);
+            self.replay.apply(&back);
         }
-        if replay.features == self.features {
+        let same = |id: &FeatureId| self.replay.features.get(id) == self.features.get(id);
+        if self.log[events..].iter().all(|recorded| same(&recorded.stamped.feature_id)) {
             Ok(())
         } else {
-            Err(damaged("the log and the tables disagree".into()))
+            Err(damaged("the log and the tables disagree"))
         }
     }
+
+    /// All tables are what the whole log says.
+    fn verify(&self) -> Result<(), StoreError> {
+        let mut replay = Replay::default();
+        self.log.iter().for_each(|recorded| replay.apply(recorded));
+        let same = replay.features == self.features && replay == self.replay;
+        if same { Ok(()) } else { Err(damaged("the log and the tables disagree")) }
+    }
+}
+
+fn damaged(cause: &str) -> StoreError {
+    StoreError::Damaged { place: "memory".into(), cause: cause.into() }
 }
 
 /// A future that is ready at once.
@@ -167,8 +191,13 @@ impl Store for MemoryStore {
 
     fn expire(&self) -> Pending<'_, usize> {
         ready(self.write(|state, now| {
-            let ids: Vec<FeatureId> = state.features.keys().cloned().collect();
-            Ok(ids.iter().filter(|id| state.expire(id, now)).count())
+            let deadline = |snapshot: &Snapshot| {
+                snapshot.questions.iter().filter(|question| question.is_due(now)).map(|q| q.expires_at).min()
+            };
+            let due =
+                state.features.iter().filter_map(|(id, snapshot)| Some((deadline(snapshot)?, id.clone())));
+            let due: BTreeSet<_> = due.collect();
+            Ok(due.iter().filter(|(_, id)| state.expire(id, now)).count())
         }))
     }
 
@@ -305,7 +334,7 @@ impl Store for MemoryStore {
 
     fn forget(&self, id: QuestionId) -> Pending<'_, ()> {
         ready(self.write(|state, _| {
-            state.secrets.remove(&id);
+            state.writes += u64::from(state.secrets.remove(&id).is_some());
             Ok(())
         }))
     }
@@ -320,6 +349,7 @@ impl Store for MemoryStore {
             };
             let lease = Lease { epoch, expires_at: now.plus_millis(ttl_ms) };
             state.leases.insert(name, (holder, lease));
+            state.writes += 1;
             Ok(Some(lease))
         }))
     }
@@ -328,6 +358,7 @@ impl Store for MemoryStore {
         ready(self.write(|state, _| {
             if let Some((_, lease)) = state.leases.get_mut(&name).filter(|(_, lease)| lease.epoch == epoch) {
                 lease.expires_at = Timestamp::from_millis(0);
+                state.writes += 1;
             }
             Ok(())
         }))
@@ -335,22 +366,28 @@ impl Store for MemoryStore {
 
     fn claim(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, Claim> {
         ready(self.write(|state, _| {
-            let wanted = Claim { holder, epoch, state: ClaimState::Claimed };
-            let claim = state.claims.entry(subject).or_insert_with(|| wanted.clone());
-            if claim.state != ClaimState::Delivered && claim.epoch < epoch {
-                claim.holder = wanted.holder;
-                claim.epoch = epoch;
-            }
-            Ok(claim.clone())
+            let claim = match state.claims.get(&subject) {
+                None => Claim { holder, epoch, state: ClaimState::Claimed },
+                Some(old) if old.state != ClaimState::Delivered && old.epoch < epoch => {
+                    Claim { holder, epoch, state: old.state }
+                }
+                Some(old) => return Ok(old.clone()),
+            };
+            state.claims.insert(subject, claim.clone());
+            state.writes += 1;
+            Ok(claim)
         }))
     }
 
     fn advance_claim(&self, subject: String, epoch: u64, to: ClaimState) -> Pending<'_, bool> {
         ready(self.write(|state, _| {
-            let held = |claim: &&mut Claim| claim.epoch == epoch && claim.state != ClaimState::Delivered;
+            let held = |claim: &&mut Claim| {
+                claim.epoch == epoch && claim.state != ClaimState::Delivered && claim.state <= to
+            };
             match state.claims.get_mut(&subject).filter(held) {
                 Some(claim) => {
                     claim.state = to;
+                    state.writes += 1;
                     Ok(true)
                 }
                 None => Ok(false),

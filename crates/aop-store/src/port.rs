@@ -91,7 +91,7 @@ pub struct Lease {
 }
 
 /// How far a claim has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClaimState {
     /// Somebody will do it.
     Claimed,
@@ -140,7 +140,8 @@ pub trait Store: Send + Sync {
     /// nothing. What was due before is expired first and stays so even when the request is refused.
     fn submit(&self, request: Request, rules: Arc<Rules>) -> Pending<'_, Receipt>;
 
-    /// Commits the expiry of everything due now. Returns how many features changed.
+    /// Commits the expiry of everything due now, the feature with the earliest deadline first, ties by id.
+    /// Returns how many features changed.
     fn expire(&self) -> Pending<'_, usize>;
 
     /// The earliest deadline of an open question.
@@ -176,7 +177,7 @@ pub trait Store: Send + Sync {
     /// What the files of a feature are made of. `forms` covers what was closed from event `since` on.
     fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>>;
 
-    /// A receiver that changes after every commit, of this process or another.
+    /// A receiver that changes after every commit that appended events, of this process or another.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// A secret answer, for the engine that asked.
@@ -195,7 +196,8 @@ pub trait Store: Send + Sync {
     /// epoch are its own. A higher epoch takes over a claim that is not delivered; a lower one never does.
     fn claim(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, Claim>;
 
-    /// Moves a claim forward under its epoch. `false` when the claim has gone to somebody else.
+    /// Moves a claim forward under its epoch. `false`, and nothing moves, when the claim has gone to somebody
+    /// else or has come further than that already.
     fn advance_claim(&self, subject: String, epoch: u64, state: ClaimState) -> Pending<'_, bool>;
 
     /// Compares the tables with a replay of the log and checks the medium. Each finding is one sentence.

@@ -1,12 +1,14 @@
 //! The `aop` binary: parse, run one command, render what came back, exit.
 
 mod agent;
+mod asking;
 mod cli;
 mod commands;
 mod config;
 mod input;
 mod output;
 mod project;
+mod prompt;
 
 use std::process::ExitCode;
 

@@ -1,12 +1,13 @@
 //! Developer commands: `cargo xtask test|tidy|bench`. What the README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
-mod run;
+mod process;
 mod test;
 mod tidy;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use std::process::ExitCode;
 
 /// Developer commands of aop
 #[derive(Debug, Parser)]
@@ -35,18 +36,28 @@ enum Command {
     },
 }
 
-fn main() -> Result<()> {
-    match Xtask::parse().command {
+fn main() -> ExitCode {
+    match run(Xtask::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Test { quick } => test::run(quick),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
-            run::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
-            let binary = run::target().join("release/aop").display().to_string();
+            process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
+            let binary = process::target().join("release/aop").display().to_string();
             let mut args =
                 vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--", "--aop", &binary];
             args.extend(rest.iter().map(String::as_str));
-            run::cargo(&args)
+            process::cargo(&args)
         }
     }
 }

@@ -282,7 +282,7 @@ fn several_at_once(question: &Question, surface: &Surface) -> bool {
 }
 
 /// Options and routes as items. What is recommended comes first where all options stand together.
-fn items(question: &Question, nodes: &[Node], names: &mut Names<'_>, flat: bool) -> Vec<Item> {
+pub(crate) fn items(question: &Question, nodes: &[Node], names: &mut Names<'_>, flat: bool) -> Vec<Item> {
     let recommended: HashSet<&str> = match question.default() {
         Some(AnswerValue::One(label)) => HashSet::from([label.as_str()]),
         Some(AnswerValue::Many(labels)) => labels.iter().map(String::as_str).collect(),

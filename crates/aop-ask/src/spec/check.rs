@@ -1,10 +1,10 @@
 //! The rules of a question spec. One function per object of the document; each notes everything that is
 //! wrong below it and returns the typed value only when its own part is sound.
 
-use super::read::{flag, list, member, object, optional_flag, string, text};
+use super::read::{flag, list, member, object, one_of, optional_flag, string, text};
 use super::{Choice, Kind, Question, QuestionSpec, RESERVED_LABELS};
 use crate::answer::AnswerValue;
-use crate::violation::{Report, Violation, close, join, nearest, quote, show};
+use crate::violation::{Report, Violation, close, join, quote, show};
 use serde_json::{Map, Value};
 use std::collections::HashSet;
 
@@ -154,21 +154,8 @@ pub(crate) fn is_snake_case(id: &str) -> bool {
 }
 
 fn kind(report: &mut Report, path: &str, map: &Map<String, Value>) -> Option<Kind> {
-    let value = member(report, path, map, "kind")?;
-    let found = value.as_str().and_then(|name| Kind::NAMES.iter().find(|(known, _)| *known == name));
-    if found.is_none() {
-        let names = Kind::NAMES.map(|(name, _)| name);
-        let near = value.as_str().and_then(|name| nearest(name, &names));
-        report.add(
-            "unknown_kind",
-            &join(path, "kind"),
-            format!("kind is {}, which is none of {}", show(value), names.join(", ")),
-            near.map_or("choose one of the three kinds".to_owned(), |near| {
-                format!("did you mean \"{near}\"?")
-            }),
-        );
-    }
-    found.map(|(_, kind)| *kind)
+    let name = one_of(report, path, map, "kind", &Kind::NAMES.map(|(name, _)| name))?;
+    Kind::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind)
 }
 
 fn options(report: &mut Report, path: &str, map: &Map<String, Value>) -> Option<Vec<Choice>> {

@@ -1,7 +1,7 @@
 //! Reads single members of a document and complains about each mistake in one way, for all validators of
 //! the crate.
 
-use crate::violation::{Report, join, show};
+use crate::violation::{Report, join, nearest, show};
 use serde_json::{Map, Value};
 
 pub(crate) fn object<'a>(
@@ -32,9 +32,28 @@ pub(crate) fn member<'a>(
 ) -> Option<&'a Value> {
     if !map.contains_key(key) {
         let message = format!("{key} is missing");
-        report.add("missing_key", &join(path, key), message, format!("add \"{key}\""));
+        report.add("missing_key", &join(path, key), message, format!("add \"{key}\": {}", example(key)));
     }
     map.get(key)
+}
+
+/// What the value of a missing key could look like.
+fn example(key: &str) -> &'static str {
+    match key {
+        "version" => "1",
+        "required" => "true or false",
+        "kind" => "\"single_choice\", \"multi_choice\" or \"free_text\"",
+        "id" => "\"snake_case_name\"",
+        "intent" => "\"select_one\", for instance",
+        "on_escape" => "\"terminate\", \"return_previous\" or \"defer\"",
+        "answered_at" => "\"2026-03-04T22:00:00.000Z\", for instance",
+        "answered_by" => "\"human\", or a name",
+        "questions" | "options" | "steps" | "source_prompts" | "mapped_step_ids" | "transitions" => "[ … ]",
+        "answers" | "create" => "{ … }",
+        "source_options_count" => "the number of options in the source",
+        "emit" | "emit_update_plan" | "single_in_progress" => "true",
+        _ => "\"…\"",
+    }
 }
 
 pub(crate) fn string(report: &mut Report, path: &str, value: &Value) -> Option<String> {
@@ -75,4 +94,26 @@ pub(crate) fn optional_flag(
     key: &str,
 ) -> Option<bool> {
     map.get(key).map_or(Some(false), |value| flag(report, path, key, value))
+}
+
+/// A mandatory text that is one of a few words.
+pub(crate) fn one_of<'a>(
+    report: &mut Report,
+    path: &str,
+    map: &Map<String, Value>,
+    key: &str,
+    words: &[&'a str],
+) -> Option<&'a str> {
+    let value = member(report, path, map, key)?;
+    let found = value.as_str().and_then(|text| words.iter().find(|word| **word == text));
+    if found.is_none() {
+        let near = value.as_str().and_then(|text| nearest(text, words));
+        report.add(
+            "unknown_word",
+            &join(path, key),
+            format!("{key} is {}, which is none of {}", show(value), words.join(", ")),
+            near.map_or("choose one of them".to_owned(), |near| format!("did you mean \"{near}\"?")),
+        );
+    }
+    found.copied()
 }

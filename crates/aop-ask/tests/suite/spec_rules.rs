@@ -60,7 +60,7 @@ fn every_violation_is_reported_at_once() {
             "not_for_free_text /questions/1/options",
             "not_for_free_text /questions/1/allow_other",
             "not_for_free_text /questions/1/default",
-            "unknown_kind /questions/2/kind",
+            "unknown_word /questions/2/kind",
             "duplicate_id /questions/2/id",
             "wrong_type /questions/3",
         ]

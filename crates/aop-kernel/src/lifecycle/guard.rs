@@ -41,13 +41,20 @@ impl Action {
 pub fn permit(feature: &Feature, action: Action) -> Result<(), Refusal> {
     let id = &feature.id;
     let action = action.as_str();
-    if let Some(waiting) = &feature.waiting {
-        let question = &waiting.question_id;
+    // The status alone decides: a record that lost what it waits for is no reason to let anything through.
+    if feature.status == Status::AwaitingInput {
+        let question = feature.waiting.as_ref().map(|waiting| waiting.question_id.as_str());
+        let what = question.map_or("an answer".to_owned(), |question| format!("an answer to {question}"));
         return Err(Refusal::new(
             ErrorCode::QuestionOpenBlocksAction,
-            format!("feature '{id}' waits for an answer to {question}, so no {action} may happen to it"),
+            format!("feature '{id}' waits for {what}, so no {action} may happen to it"),
         )
-        .hint(format!("answer with `aop answer --feature-id {id} --question-id {question} --answer VALUE`"))
+        .hint(match question {
+            Some(question) => {
+                format!("answer with `aop answer --feature-id {id} --question-id {question} --answer VALUE`")
+            }
+            None => format!("see what it waits for with `aop questions --feature-id {id}`"),
+        })
         .fact("feature_id", id)
         .fact("question_id", question)
         .fact("action", action));

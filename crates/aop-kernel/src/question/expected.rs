@@ -69,8 +69,18 @@ impl ExpectedAnswer {
         }
     }
 
-    /// Checks the expectation itself when the question is asked.
-    pub fn check(&self, spec: Option<&QuestionSpec>, rules: &Rules) -> Result<(), Refusal> {
+    /// Checks the expectation itself when the question is asked, and brings it into the form in which it is
+    /// recorded: what only repeats a default is left out, and a declared default stands as its answer would.
+    pub fn checked(mut self, spec: Option<&QuestionSpec>, rules: &Rules) -> Result<Self, Refusal> {
+        self.check(spec, rules)?;
+        self.allow_other = self.allow_other.filter(|allowed| *allowed);
+        if let Some(default) = &self.default {
+            self.default = Some(self.reasons_against(default, spec, rules).map_err(bad_default)?);
+        }
+        Ok(self)
+    }
+
+    fn check(&self, spec: Option<&QuestionSpec>, rules: &Rules) -> Result<(), Refusal> {
         let wrong =
             |message: String| Err(Refusal::invalid_argument(message).fact("argument", "expected_answer"));
         let is_choice = matches!(self.kind, AnswerKind::SingleChoice | AnswerKind::MultiChoice);
@@ -121,11 +131,6 @@ impl ExpectedAnswer {
             ))
             .fact("argument", "expected_answer.schema")
             .fact("reasons", reasons));
-        }
-        if let Some(default) = &self.default
-            && let Err(reasons) = self.reasons_against(default, spec, rules)
-        {
-            return wrong(format!("expected_answer.default is not a valid answer: {}", reasons.join("; ")));
         }
         Ok(())
     }
@@ -268,6 +273,11 @@ fn form_answers(spec: &QuestionSpec, answer: &Value) -> Result<Answers, Vec<Stri
     checked.map_err(|violations| {
         violations.iter().map(|violation| format!("{}: {}", violation.path, violation.message)).collect()
     })
+}
+
+fn bad_default(reasons: Vec<String>) -> Refusal {
+    let message = format!("expected_answer.default is not a valid answer: {}", reasons.join("; "));
+    Refusal::invalid_argument(message).fact("argument", "expected_answer")
 }
 
 fn strings(value: &Value) -> Option<Vec<String>> {

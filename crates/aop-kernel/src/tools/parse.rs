@@ -21,6 +21,10 @@ use serde_json::{Value, json};
 /// A whole request is no larger than this.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
+/// A request nests no deeper than this. Readers of JSON give up at 128 levels, and a record and its event wrap
+/// what they hold in a few more: what is taken here can always be read back.
+const MAX_REQUEST_DEPTH: usize = 96;
+
 const ROLES: &str = "planner, builder, qa, orchestrator, human";
 const QUESTION_TYPES: &str = "clarification, permission_override, external_decision, risk_ack";
 const STATUSES: &str = "planning, building, qa, blocked, ready_to_merge, merged, failed";
@@ -107,6 +111,10 @@ pub fn parse(
     rules: &Rules,
 ) -> Result<Call, Refusal> {
     tool.authorise(caller)?;
+    if !nests_within(input, MAX_REQUEST_DEPTH) {
+        let message = format!("the arguments of {} nest deeper than {MAX_REQUEST_DEPTH} levels", tool.name());
+        return Err(Refusal::invalid_argument(message).hint("flatten them, or send the deep part as text"));
+    }
     let size = input.to_string().len();
     if size > MAX_REQUEST_BYTES {
         return Err(too_large("the request", size, MAX_REQUEST_BYTES));
@@ -129,6 +137,14 @@ pub fn parse(
     };
     let digest = digest(tool.name(), caller.role, &normal);
     Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
+}
+
+fn nests_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| nests_within(item, levels - 1)),
+        Value::Object(map) => levels > 0 && map.values().all(|item| nests_within(item, levels - 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
 }
 
 fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Query, Refusal> {
@@ -227,12 +243,9 @@ fn question_create(
     let details = args.optional_object("details")?;
     let spec = args.optional("spec").map(|value| spec(&value)).transpose()?;
     let expected_answer = match args.optional("expected_answer") {
-        Some(value) => Some(expectation(value)?),
+        Some(value) => Some(expectation(value)?.checked(spec.as_ref(), rules)?),
         None => spec.as_ref().map(|_| ExpectedAnswer::form()),
     };
-    if let Some(expected) = &expected_answer {
-        expected.check(spec.as_ref(), rules)?;
-    }
     let interaction = args.optional_object("interaction")?;
     let wanted: Option<DecisionPolicy> =
         args.optional_one_of("default_decision_policy", "engine_judgement, use_default, decline")?;

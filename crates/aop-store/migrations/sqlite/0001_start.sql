@@ -38,7 +38,7 @@ CREATE TABLE questions (
 ) STRICT;
 CREATE INDEX questions_inbox    ON questions (project, status, created_at, question_id);
 CREATE INDEX questions_feature  ON questions (project, feature_id, created_at, question_id);
-CREATE INDEX questions_open     ON questions (project, feature_id) WHERE status = 'open';
+CREATE INDEX questions_open     ON questions (project, feature_id, created_at, question_id) WHERE status = 'open';
 CREATE INDEX questions_due      ON questions (project, expires_at) WHERE status = 'open' AND expires_at IS NOT NULL;
 CREATE INDEX questions_answered ON questions (project, feature_id, answered_at) WHERE status = 'answered';
 

@@ -1,6 +1,6 @@
 //! Writing inside one transaction: the ledger, the snapshot, the kernel's decision, and the rows it gives.
 
-use super::connect::{PROJECT, explain};
+use super::connect::{PROJECT, explain, unavailable};
 use super::read::{parse_feature, parse_question};
 use crate::clock::Ids;
 use crate::error::StoreError;
@@ -13,11 +13,12 @@ use aop_kernel::policy::Rules;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
 use rusqlite::{OptionalExtension, Params, Row, Transaction};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Due features that one call expires at most, so that a long backlog is worked off in several commits.
-const EXPIRE_AT_ONCE: usize = 256;
+pub(super) const EXPIRE_AT_ONCE: usize = 256;
 
 /// One open transaction, shared by the calls of a batch.
 pub(super) struct Batch<'a> {
@@ -26,7 +27,10 @@ pub(super) struct Batch<'a> {
     ids: &'a mut Ids,
     pub(super) now: Timestamp,
     seq: u64,
-    seq_before: u64,
+    /// Whether any row was written: then the time of this batch is time that has been used.
+    wrote: Cell<bool>,
+    /// Whether a secret was erased: then its older copies in the log have to go as well.
+    erased: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -43,35 +47,55 @@ impl<'a> Batch<'a> {
             })
             .map_err(|error| explain(path, &error))?;
         let now = clock.max(Timestamp::from_millis(last_at));
-        Ok(Batch { transaction, path, ids, now, seq, seq_before: seq })
+        Ok(Batch { transaction, path, ids, now, seq, wrote: Cell::new(false), erased: false })
     }
 
     /// Runs one member on a savepoint: what it wrote goes away when the medium failed it. A refusal keeps
     /// what the clock did before it.
+    ///
+    /// Some failures (a full disk among them) make SQLite roll back the whole transaction. Then nothing more
+    /// is written: a savepoint would begin a transaction of its own and commit its member alone.
     pub(super) fn member<T>(
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.still_open()?;
         let seq = self.seq;
-        self.execute("SAVEPOINT member", ())?;
+        self.savepoint("SAVEPOINT member")?;
         let result = work(self);
         if !matches!(result, Ok(_) | Err(StoreError::Refused(_))) {
             self.seq = seq;
-            self.execute("ROLLBACK TO member", ())?;
+            self.still_open()?;
+            self.savepoint("ROLLBACK TO member")?;
         }
-        self.execute("RELEASE member", ())?;
+        self.savepoint("RELEASE member")?;
         result
     }
 
-    /// Writes the counters; the last event of the project is the result.
-    pub(super) fn finish(self) -> Result<u64, StoreError> {
-        if self.seq != self.seq_before {
+    /// Whether there is still a transaction to write in.
+    fn still_open(&self) -> Result<(), StoreError> {
+        if self.transaction.is_autocommit() {
+            let cause = "the transaction was rolled back as a whole";
+            return Err(unavailable(self.path, cause, "run the command again; nothing of it was written"));
+        }
+        Ok(())
+    }
+
+    fn savepoint(&self, sql: &str) -> Result<(), StoreError> {
+        let run = || self.transaction.prepare_cached(sql)?.execute(());
+        run().map(drop).map_err(|error| explain(self.path, &error))
+    }
+
+    /// Writes the counters; the result is the last event of the project, and whether a secret was erased.
+    pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
+        self.still_open()?;
+        if self.wrote.get() {
             self.execute(
                 "UPDATE projects SET last_seq = ?2, last_at = max(last_at, ?3) WHERE project = ?1",
                 (PROJECT, self.seq.cast_signed(), self.now.as_millis()),
             )?;
         }
-        Ok(self.seq)
+        Ok((self.seq, self.erased))
     }
 
     /// Decides one request and writes what follows from it.
@@ -111,11 +135,11 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Expires what is due, a bounded number of features at a time.
+    /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features.
     pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
         let due = self.all(
-            "SELECT DISTINCT feature_id FROM questions
-             WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT ?3",
+            "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2
+             GROUP BY feature_id ORDER BY min(expires_at), feature_id LIMIT ?3",
             (PROJECT, self.now.as_millis(), EXPIRE_AT_ONCE.cast_signed()),
             |row| row.get::<_, String>(0),
         )?;
@@ -198,10 +222,8 @@ impl<'a> Batch<'a> {
             )?;
         }
         if feature.status.is_terminal() {
-            self.execute(
-                "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2",
-                (PROJECT, feature.id.as_str()),
-            )?;
+            let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
+            self.erased |= self.execute(sql, (PROJECT, feature.id.as_str()))? > 0;
         }
         Ok(())
     }
@@ -221,7 +243,8 @@ impl<'a> Batch<'a> {
                 aop_kernel::log::sentence(&recorded),
                 json(stamped)?,
             ),
-        )
+        )?;
+        Ok(())
     }
 
     fn write_question(&self, question: &Question) -> Result<(), StoreError> {
@@ -243,17 +266,25 @@ impl<'a> Batch<'a> {
                 answered_at,
                 json(question)?,
             ),
-        )
+        )?;
+        Ok(())
     }
 
     /// Erases a secret.
     pub(super) fn forget(&mut self, id: &QuestionId) -> Result<(), StoreError> {
-        self.execute("DELETE FROM secrets WHERE project = ?1 AND question_id = ?2", (PROJECT, id.as_str()))
+        let sql = "DELETE FROM secrets WHERE project = ?1 AND question_id = ?2";
+        self.erased |= self.execute(sql, (PROJECT, id.as_str()))? > 0;
+        Ok(())
     }
 
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<(), StoreError> {
+    /// Runs one statement; how many rows it changed.
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || self.transaction.prepare_cached(sql)?.execute(params);
-        run().map(drop).map_err(|error| explain(self.path, &error))
+        let rows = run().map_err(|error| explain(self.path, &error))?;
+        self.wrote.set(self.wrote.get() || rows > 0);
+        Ok(rows)
     }
 
     pub(super) fn first<T>(
@@ -262,6 +293,8 @@ impl<'a> Batch<'a> {
         params: impl Params,
         map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || self.transaction.prepare_cached(sql)?.query_row(params, map).optional();
         run().map_err(|error| explain(self.path, &error))
     }
@@ -272,6 +305,8 @@ impl<'a> Batch<'a> {
         params: impl Params,
         map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.transaction, sql);
         let run = || {
             self.transaction
                 .prepare_cached(sql)?

@@ -38,7 +38,8 @@ impl Batch<'_> {
         self.execute(
             "UPDATE leases SET expires_at = 0 WHERE project = ?1 AND name = ?2 AND epoch = ?3",
             (PROJECT, name, epoch.cast_signed()),
-        )
+        )?;
+        Ok(())
     }
 
     /// Claims a subject, or shows who has it.
@@ -72,12 +73,12 @@ impl Batch<'_> {
         epoch: u64,
         state: ClaimState,
     ) -> Result<bool, StoreError> {
-        let held: Option<i64> = self.first(
-            "SELECT epoch FROM claims WHERE project = ?1 AND subject = ?2 AND epoch = ?3 AND state <> 'delivered'",
+        let held: Option<String> = self.first(
+            "SELECT state FROM claims WHERE project = ?1 AND subject = ?2 AND epoch = ?3 AND state <> 'delivered'",
             (PROJECT, subject, epoch.cast_signed()),
             |row| row.get(0),
         )?;
-        if held.is_none() {
+        if held.and_then(|name| ClaimState::parse(&name)).is_none_or(|now| now > state) {
             return Ok(false);
         }
         self.execute(

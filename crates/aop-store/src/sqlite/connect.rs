@@ -15,6 +15,9 @@ const APPLICATION_ID: i64 = 0x616f_7031;
 /// Every migration in order; a file's `user_version` says how many it has.
 const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_start.sql")];
 
+/// How long to wait for a lock that SQLite itself holds.
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The only project a file holds.
 pub(super) const PROJECT: i64 = 1;
 
@@ -56,7 +59,7 @@ fn open_existing(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let open = || {
         let connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_secs(10))?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         // Closing the last connection must not cost a checkpoint: one-shot commands would each pay for it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         Ok(connection)

@@ -7,6 +7,8 @@
 mod batch;
 mod claims;
 mod connect;
+#[cfg(test)]
+mod plan;
 mod read;
 mod verify;
 mod watch;
@@ -24,7 +26,7 @@ use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
-use batch::Batch;
+use batch::{Batch, EXPIRE_AT_ONCE};
 use read::Reader;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -100,7 +102,16 @@ impl Store for SqliteStore {
     }
 
     fn expire(&self) -> Pending<'_, usize> {
-        self.write(|batch| batch.expire())
+        Box::pin(async move {
+            let mut changed = 0;
+            loop {
+                let now = self.write(|batch| batch.expire()).await?;
+                changed += now;
+                if now < EXPIRE_AT_ONCE {
+                    return Ok(changed);
+                }
+            }
+        })
     }
 
     fn next_deadline(&self) -> Pending<'_, Option<Timestamp>> {

@@ -161,12 +161,15 @@ impl<'a> Reader<'a> {
             values.push(value);
             sql.push_str(&condition.replace("{}", &format!("?{}", values.len() + 1)));
         };
-        if let QuestionFilter::Only(status) = page.filter {
-            bind(" AND status = {}", Box::new(status.as_str()), &mut sql);
-            if status == QuestionStatus::Open {
+        match page.filter {
+            QuestionFilter::All => {}
+            QuestionFilter::Only(QuestionStatus::Open) => {
+                // Spelled out, because only then SQLite may use the index that has the open ones alone.
                 let now = self.now.as_millis();
-                bind(" AND (expires_at IS NULL OR expires_at > {})", Box::new(now), &mut sql);
+                let open = " AND status = 'open' AND (expires_at IS NULL OR expires_at > {})";
+                bind(open, Box::new(now), &mut sql);
             }
+            QuestionFilter::Only(status) => bind(" AND status = {}", Box::new(status.as_str()), &mut sql),
         }
         if let Some(feature) = &page.feature {
             bind(" AND feature_id = {}", Box::new(feature.as_str().to_owned()), &mut sql);
@@ -204,6 +207,8 @@ impl<'a> Reader<'a> {
 
     pub(super) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT min(expires_at) FROM questions WHERE project = ?1 AND status = 'open' AND expires_at IS NOT NULL";
+        #[cfg(test)]
+        super::plan::note(&self.transaction, sql);
         let run =
             || self.transaction.prepare_cached(sql)?.query_row([PROJECT], |row| row.get::<_, Option<i64>>(0));
         run().map(|at| at.map(Timestamp::from_millis)).map_err(|error| explain(self.path, &error))
@@ -214,7 +219,8 @@ impl<'a> Reader<'a> {
         let after = page.after.cast_signed();
         let rows = match &page.feature {
             Some(feature) => self.rows(
-                "SELECT seq, event FROM events WHERE project = ?1 AND seq > ?2 AND feature_id = ?3 ORDER BY seq LIMIT ?4",
+                "SELECT seq, event FROM events INDEXED BY events_feature
+                 WHERE project = ?1 AND seq > ?2 AND feature_id = ?3 ORDER BY seq LIMIT ?4",
                 &[&after, &feature.as_str(), &limit],
                 seq_and_text,
             ),
@@ -237,8 +243,12 @@ impl<'a> Reader<'a> {
             .into_iter()
             .map(|(first, id)| Ok((FeatureId::parse(&id)?, first)))
             .collect::<Result<Vec<_>, StoreError>>()?;
-        let last = super::connect::last_seq(&self.transaction, self.path)?;
-        Ok((changed, last))
+        Ok((changed, self.last_seq()?))
+    }
+
+    /// The last event there is.
+    pub(super) fn last_seq(&self) -> Result<u64, StoreError> {
+        super::connect::last_seq(&self.transaction, self.path)
     }
 
     pub(super) fn feature_files(
@@ -252,12 +262,12 @@ impl<'a> Reader<'a> {
             &[&id.as_str()],
         )?;
         let log = self.rows(
-            "SELECT at, line FROM events WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
+            "SELECT at, line FROM events INDEXED BY events_feature WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
             &[&id.as_str()],
             |row| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, String>(1)?)),
         )?;
         let closed = self.texts(
-            "SELECT q.record FROM events e JOIN questions q ON q.project = e.project AND q.question_id = e.question_id
+            "SELECT q.record FROM events e INDEXED BY events_feature JOIN questions q ON q.project = e.project AND q.question_id = e.question_id
              WHERE e.project = ?1 AND e.feature_id = ?2 AND e.seq >= ?3 AND q.status = 'answered'
              GROUP BY q.question_id",
             &[&id.as_str(), &since.cast_signed()],
@@ -292,7 +302,7 @@ impl<'a> Reader<'a> {
         self.rows(sql, params, |row| row.get(0))
     }
 
-    fn rows<T>(
+    pub(super) fn rows<T>(
         &self,
         sql: &str,
         params: &[&dyn ToSql],
@@ -300,6 +310,8 @@ impl<'a> Reader<'a> {
     ) -> Result<Vec<T>, StoreError> {
         let mut all: Vec<&dyn ToSql> = vec![&PROJECT];
         all.extend(params);
+        #[cfg(test)]
+        super::plan::note(&self.transaction, sql);
         let run = || {
             self.transaction
                 .prepare_cached(sql)?

@@ -2,7 +2,7 @@
 //! write, so a command that only reads never pays for it.
 
 use super::batch::Batch;
-use super::connect::{explain, open_lock, open_writer, unavailable};
+use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer, unavailable};
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
 use crate::fault::crash_point;
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
@@ -20,6 +21,9 @@ const BATCH: usize = 256;
 
 /// After so many pages in the log, they are moved into the database file, off the callers' path.
 const CHECKPOINT_PAGES: i32 = 1_000;
+
+/// How long readers may delay the erasure of a secret's older copies before it is put off.
+const READER_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Told how the commit went; answers its caller.
 type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
@@ -49,8 +53,8 @@ impl Writer {
             let result = batch.map(|batch| batch.member(work));
             Box::new(move |commit| {
                 let outcome = match (result, commit) {
-                    // A refusal wrote nothing, so it stands whether or not the others could be committed.
-                    (Some(Err(refused @ StoreError::Refused(_))), _) => Err(refused),
+                    // Refusals too: one may rest on a neighbour's change that has just been lost with this
+                    // commit, and would tell of a winner who never won.
                     (_, Err(error)) => Err(error.clone()),
                     (Some(result), Ok(())) => result,
                     // Never: without a batch there is no commit. The closed channel says so to the caller.
@@ -101,6 +105,8 @@ struct Worker {
     ids: Ids,
     committed: watch::Sender<u64>,
     pages: Arc<AtomicI32>,
+    /// A secret was erased, and older copies of its page may still stand in the log.
+    erased: bool,
 }
 
 impl Worker {
@@ -115,7 +121,16 @@ impl Worker {
             }))
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
-        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids: Ids::new(), committed, pages })
+        Ok(Worker {
+            path: path.to_owned(),
+            connection,
+            lock,
+            clock,
+            ids: Ids::new(),
+            committed,
+            pages,
+            erased: false,
+        })
     }
 
     fn run(mut self, jobs: &Receiver<Job>) {
@@ -170,12 +185,16 @@ impl Worker {
             for job in jobs.drain(..) {
                 finishes.push(job(Some(&mut batch)));
             }
-            let seq = batch.finish()?;
+            let (seq, erased) = batch.finish()?;
             crash_point("before_commit");
             transaction.commit().map_err(|error| explain(path, &error))?;
             crash_point("after_commit");
+            self.erased |= erased;
             Ok(seq)
         });
+        if self.erased {
+            self.erased = !empty_log(&self.connection);
+        }
         if locked.is_ok() {
             // Closing the file would release it as well; an error here changes nothing that was decided.
             let _ = self.lock.unlock();
@@ -190,5 +209,122 @@ impl Worker {
         if moved.is_ok() {
             self.pages.store(0, Ordering::Relaxed);
         }
+    }
+}
+
+/// Moves the whole log into the file and empties it, so that no older copy of a page is left. Whoever reads
+/// at this moment is in the way; then it is tried again after the next commit.
+fn empty_log(connection: &Connection) -> bool {
+    let empty = || {
+        connection.busy_timeout(READER_PATIENCE)?;
+        let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        busy
+    };
+    empty() == Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use aop_kernel::{ErrorCode, Refusal};
+    type Work = Box<dyn FnOnce(&mut Batch<'_>) -> Result<(), StoreError> + Send>;
+
+    /// Runs these as members of one batch: they queue up behind a write that waits for them.
+    fn in_one_batch(writer: &Writer, members: Vec<Work>) -> Vec<Result<(), StoreError>> {
+        let (go, wait) = channel::<()>();
+        let (started, drained) = channel();
+        let first = move |_: &mut Batch<'_>| {
+            started.send(()).unwrap();
+            assert!(wait.recv().is_err(), "let go");
+            Ok(())
+        };
+        writer.enqueue(first, oneshot::channel().0).unwrap();
+        drained.recv().unwrap();
+        let answers: Vec<_> = members
+            .into_iter()
+            .map(|work| {
+                let (reply, answer) = oneshot::channel();
+                writer.enqueue(work, reply).unwrap();
+                answer
+            })
+            .collect();
+        drop(go);
+        answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect()
+    }
+
+    fn writer(dir: &Path) -> Writer {
+        let path = dir.join("aop.db");
+        super::super::connect::open_ready(&path).unwrap();
+        Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0))
+    }
+
+    fn spec(name: &'static str) -> Work {
+        let sql = "INSERT INTO specs (project, feature_id, spec) VALUES (1, ?1, '')";
+        Box::new(move |batch| batch.execute(sql, [name]).map(drop))
+    }
+
+    fn refuses() -> Work {
+        Box::new(|_| Err(Refusal::new(ErrorCode::QuestionAlreadyAnswered, "answered by a neighbour").into()))
+    }
+
+    fn written(dir: &Path) -> Vec<String> {
+        let connection = open_writer(&dir.join("aop.db")).unwrap();
+        let mut query = connection.prepare("SELECT feature_id FROM specs ORDER BY 1").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_failed_commit_fails_every_member_of_its_batch_refusals_too() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let spoils: Work = Box::new(|batch| {
+            batch.execute("CREATE TABLE parent (id INTEGER PRIMARY KEY) STRICT", ())?;
+            batch.execute(
+                "CREATE TABLE child (id INTEGER REFERENCES parent DEFERRABLE INITIALLY DEFERRED) STRICT",
+                (),
+            )?;
+            batch.execute("INSERT INTO child VALUES (7)", ()).map(drop)
+        });
+        let results = in_one_batch(&writer(dir.path()), vec![spec("a"), spoils, refuses()]);
+        for result in results {
+            assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
+        }
+        assert_eq!(written(dir.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn one_refusal_or_failure_does_not_sink_its_neighbours() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let fails: Work = Box::new(|batch| {
+            batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())?;
+            batch
+                .execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())
+                .map(drop)
+        });
+        let results = in_one_batch(&writer(dir.path()), vec![spec("a"), refuses(), fails, spec("b")]);
+        assert!(matches!(
+            results.as_slice(),
+            [Ok(()), Err(StoreError::Refused(_)), Err(StoreError::Unavailable { .. }), Ok(())]
+        ));
+        assert_eq!(written(dir.path()), ["a", "b"]);
+    }
+
+    /// A full disk can make SQLite end the transaction in the middle of a batch.
+    #[test]
+    fn a_transaction_that_was_rolled_back_as_a_whole_fails_every_member() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let rolls_back: Work = Box::new(|batch| {
+            batch.execute("ROLLBACK", ())?;
+            Err(unavailable(Path::new("aop.db"), "disk full", ""))
+        });
+        let results = in_one_batch(&writer, vec![spec("a"), rolls_back, spec("b"), refuses()]);
+        for result in results {
+            assert!(matches!(result, Err(StoreError::Unavailable { .. })), "{result:?}");
+        }
+        assert_eq!(written(dir.path()), Vec::<String>::new());
+        assert!(matches!(in_one_batch(&writer, vec![spec("c")]).as_slice(), [Ok(())]));
+        assert_eq!(written(dir.path()), ["c"]);
     }
 }

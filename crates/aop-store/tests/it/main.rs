@@ -2,4 +2,6 @@
 #![cfg(test)]
 
 mod contract;
+mod model;
+mod sqlite;
 mod support;

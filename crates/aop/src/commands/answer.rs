@@ -1,11 +1,12 @@
-//! `aop answer`: answers a question by arguments, from a file or from standard input.
+//! `aop answer`: answers a question by arguments, from a file, from standard input, or at the terminal.
 
 use crate::cli::Global;
 use crate::input::read_text;
 use crate::output::style::{bold, dim};
 use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session, operation_id};
-use aop_kernel::ids::{FeatureId, QuestionId};
+use crate::prompt;
+use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
 use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -46,32 +47,41 @@ pub(crate) struct AnswerArgs {
     operation_id: Option<String>,
 }
 
-/// Answers one question.
-pub(crate) fn run(global: &Global, _screen: &Screen, args: &AnswerArgs) -> CommandResult {
-    let (Some(feature_id), Some(question_id)) = (&args.feature_id, &args.question_id) else {
-        return Err(incomplete());
-    };
+/// Answers one question by its arguments; what is missing is asked for at the terminal.
+pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> CommandResult {
+    let by_hand = screen.is_text() && prompt::possible();
     let text = match (&args.answer, &args.answer_file) {
-        (Some(text), _) => text.clone(),
-        (None, Some(path)) => read_text(path)?,
+        (Some(text), _) => Some(text.clone()),
+        (None, Some(path)) => Some(read_text(path)?),
+        (None, None) if by_hand => None,
         (None, None) => return Err(incomplete()),
     };
+    let feature_id = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
+    let question_id = args.question_id.as_deref().map(QuestionId::parse).transpose()?;
     let operation = operation_id(args.operation_id.as_deref())?;
-    FeatureId::parse(feature_id)?;
-    let id = QuestionId::parse(question_id)?;
     let session = Project::find(global)?.open()?;
-    let question = session.wait(session.store().question(id))?;
+    let (Some(feature_id), Some(question_id), Some(text)) = (&feature_id, &question_id, text) else {
+        return super::walk::run(&session, feature_id, question_id, &args.answered_by);
+    };
+    let question = session.wait(session.store().question(question_id.clone()))?;
     let answer = read_value(&text, question.as_ref())?;
-    let input = json!({"feature_id": feature_id, "question_id": question_id, "answer": answer,
-        "answered_by": args.answered_by, "operation_id": operation});
-    let envelope = send(&session, &input)?;
+    let envelope = send(&session, feature_id, question_id, &answer, &args.answered_by, &operation)?;
     let text = told(&envelope);
     Ok(Reply::ok(envelope, text))
 }
 
 /// Sends the answer through the one tool that takes answers.
-pub(crate) fn send(session: &Session, input: &Value) -> Result<Envelope, Refusal> {
-    session.call(Tool::QuestionAnswer, input)
+pub(crate) fn send(
+    session: &Session,
+    feature_id: &FeatureId,
+    question_id: &QuestionId,
+    answer: &Value,
+    answered_by: &str,
+    operation_id: &OperationId,
+) -> Result<Envelope, Refusal> {
+    let input = json!({"feature_id": feature_id, "question_id": question_id, "answer": answer,
+        "answered_by": answered_by, "operation_id": operation_id});
+    session.call(Tool::QuestionAnswer, &input)
 }
 
 /// What a person is told after answering.

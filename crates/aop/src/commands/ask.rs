@@ -1,20 +1,15 @@
 //! `aop ask`: any script asks a human and waits for the answer.
 
+use super::spec::load;
+use crate::asking::{Asking, Closed, put};
 use crate::cli::Global;
-use crate::input::read_bytes;
 use crate::output::question::{card, shown};
-use crate::output::style::dim;
 use crate::output::{CommandResult, Reply, Screen, print, talk};
-use crate::project::{Project, SURFACE, Session, operation_id};
+use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
-use aop_kernel::ids::{OperationId, QuestionId};
-use aop_kernel::question::{Question, QuestionState, QuestionStatus};
-use aop_kernel::role::Role;
-use aop_kernel::tools::{Call, Tool, parse};
-use aop_kernel::{Envelope, ErrorCode, Refusal};
-use serde_json::{Value, json};
+use aop_kernel::{Envelope, Refusal};
+use serde_json::json;
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Ask a human and wait for the answer
 #[derive(Debug, clap::Args)]
@@ -58,138 +53,50 @@ pub(crate) struct AskArgs {
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
-    let spec = args.spec.as_ref().map(|path| read_spec(path)).transpose()?;
-    let session = Project::find(global)?.open()?;
-    let question = create(&session, args, &operation, timeout_ms, spec)?;
-    if screen.is_text() {
-        talk(&card(&question));
-        talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
-    }
-    let closed = wait_until_closed(&session, question.id)?;
-    session.project_files();
-    reply(&session, args, closed)
-}
-
-/// Creates the question, or finds it again under the same operation id.
-fn create(
-    session: &Session,
-    args: &AskArgs,
-    operation: &OperationId,
-    timeout_ms: Option<u64>,
-    spec: Option<QuestionSpec>,
-) -> Result<Question, Refusal> {
-    let given = args.feature_id.clone().or_else(|| session.own_feature().map(|id| id.to_string()));
+    let spec =
+        args.spec.as_ref().map(|path| load(path, "a question spec", QuestionSpec::parse)).transpose()?;
     let expected = (!args.choice.is_empty())
         .then(|| json!({"kind": "single_choice", "choices": args.choice, "allow_other": args.allow_other}));
-    let role = session.caller.role;
-    let input = json!({
-        "feature_id": given.clone().unwrap_or_else(|| adhoc_feature(operation)),
-        "role": role,
-        "session_id": if role == Role::Human { "aop-ask".to_owned() } else { format!("aop-ask-{role}") },
-        "question_type": args.question_type,
-        "prompt": args.prompt,
-        "expected_answer": expected,
-        "spec": spec,
-        "timeout_ms": timeout_ms,
-        "operation_id": operation,
-    });
-    let rules = &session.service.rules;
-    let Call::Mutate(request) = parse(Tool::QuestionCreate, &session.caller, &input, SURFACE, rules)? else {
-        return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
+    let session = Project::find(global)?.open()?;
+    let asking = Asking {
+        prompt: &args.prompt,
+        expected,
+        spec,
+        feature_id: args.feature_id.as_deref(),
+        timeout_ms,
+        question_type: &args.question_type,
+        operation,
+        watched: screen.is_text() || args.plain,
     };
-    let request = if given.is_some() { *request } else { request.bringing_feature(args.prompt.clone()) };
-    let envelope = session.submit(request)?;
-    let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
-    session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))
+    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(130)) };
+    let reply = reply(args, &closed);
+    closed.delivered(&session)?;
+    Ok(reply)
 }
 
-/// A feature id that belongs to the operation, so that a retry finds the same one.
-fn adhoc_feature(operation: &OperationId) -> String {
-    let hash = operation.as_str().bytes().fold(
-        [0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15],
-        |[a, b], byte| {
-            // Two FNV-1a streams: not secret, only spread out.
-            let step = |state: u64, salt: u8| (state ^ u64::from(byte ^ salt)).wrapping_mul(0x0100_0000_01b3);
-            [step(a, 0), step(b, 0x5a)]
-        },
-    );
-    format!("ask-{:016x}{:016x}", hash[0], hash[1])
-}
-
-/// Sleeps until the question is closed: woken by commits of any process, and by the deadline.
-fn wait_until_closed(session: &Session, id: QuestionId) -> Result<Question, Refusal> {
-    let mut changes = session.store().changes();
-    session.wait(async {
-        loop {
-            // Marked as seen before reading, so that an answer in between wakes the wait below.
-            changes.borrow_and_update();
-            let question = session.store().question(id.clone()).await?.ok_or_else(|| vanished(&id))?;
-            if !question.is_open() {
-                if question.state.status() == QuestionStatus::Expired || is_due(session, &question).await? {
-                    session.store().expire().await?;
-                }
-                return Ok(question);
-            }
-            let now = session.store().now().await?;
-            let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
-            let left =
-                left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
-            // Either way the question is looked at again.
-            let _ = tokio::time::timeout(left, changes.changed()).await;
-        }
-    })
-}
-
-/// Whether the clock closed the question and nobody has written that down yet.
-async fn is_due(session: &Session, question: &Question) -> Result<bool, Refusal> {
-    let deadline = session.store().next_deadline().await?;
-    Ok(deadline.is_some() && deadline == question.expires_at)
-}
-
-fn reply(session: &Session, args: &AskArgs, question: Question) -> CommandResult {
-    let (answer, exit) = match &question.state {
-        QuestionState::Answered { answer, .. } => {
-            // The asker is the one who may see a secret; once it has it, the store forgets it.
-            let secret = session.wait(session.store().reveal(question.id.clone()))?;
-            if secret.is_some() {
-                session.wait(session.store().forget(question.id.clone()))?;
-            }
-            (Some(secret.unwrap_or_else(|| answer.clone())), 0)
-        }
-        QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => (None, 3),
-    };
-    let text = answer.as_ref().map_or_else(|| card(&question), shown);
+fn reply(args: &AskArgs, closed: &Closed) -> Reply {
+    let Closed { question, answer } = closed;
+    let exit = if answer.is_some() { 0 } else { 3 };
+    let text = answer.as_ref().map_or_else(|| card(question), shown);
     if args.plain {
-        match &answer {
+        match answer {
             Some(_) => print(&text),
             None => talk(&text),
         }
-        return Ok(Reply::printed().exit(exit));
+        return Reply::printed().exit(exit);
     }
     let record = json!(question);
     let field = |key: &str| record[key].clone();
-    let data: Value = json!({
+    let data = json!({
         "question_id": field("question_id"), "feature_id": field("feature_id"), "status": field("status"),
         "answer": answer, "answered_by": field("answered_by"), "answered_at": field("answered_at"),
         "resolution": field("resolution"),
     });
-    Ok(Reply::ok(Envelope::success(&data), text).exit(exit))
-}
-
-fn read_spec(path: &std::path::Path) -> Result<QuestionSpec, Refusal> {
-    QuestionSpec::parse(&read_bytes(path)?).map_err(|violations| {
-        let count = violations.len();
-        Refusal::new(
-            ErrorCode::InvalidDocument,
-            format!("'{}' is not a valid question spec ({count} found)", path.display()),
-        )
-        .hint(format!("correct each violation; `aop spec check {}` shows them all", path.display()))
-        .fact("violations", violations)
-    })
+    Reply::ok(Envelope::success(&data), text).exit(exit)
 }
 
 /// "90s", "15m", "2h", "1h 30m" as milliseconds.
-fn milliseconds(text: &str) -> Result<u64, Refusal> {
+pub(crate) fn milliseconds(text: &str) -> Result<u64, Refusal> {
     let wrong = || {
         Refusal::invalid_argument(format!("--timeout {} is not a time", aop_kernel::ids::quoted(text)))
             .hint("write it like 90s, 15m, 2h or '1h 30m'")
@@ -197,10 +104,6 @@ fn milliseconds(text: &str) -> Result<u64, Refusal> {
     };
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
     u64::try_from(duration.as_millis()).ok().filter(|ms| *ms > 0).ok_or_else(wrong)
-}
-
-fn vanished(id: &QuestionId) -> Refusal {
-    Refusal::new(ErrorCode::Internal, format!("question {id} was committed and cannot be found"))
 }
 
 #[cfg(test)]
@@ -215,14 +118,5 @@ mod tests {
         for bad in ["", "soon", "0s", "-5m", "15"] {
             assert!(milliseconds(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn the_feature_of_a_lone_question_belongs_to_its_operation() {
-        let operation = OperationId::parse("op_1").unwrap();
-        assert_eq!(adhoc_feature(&operation), adhoc_feature(&operation));
-        let other = OperationId::parse("op_2").unwrap();
-        assert_ne!(adhoc_feature(&operation), adhoc_feature(&other));
-        assert!(aop_kernel::ids::FeatureId::parse(&adhoc_feature(&other)).is_ok());
     }
 }

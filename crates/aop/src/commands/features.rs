@@ -6,11 +6,10 @@ use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::{Project, operation_id};
 use aop_kernel::Envelope;
-use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::tools::Tool;
 use clap::Subcommand;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 
 /// List, show and create features
@@ -84,36 +83,24 @@ fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
 
 fn show(global: &Global, feature_id: &str) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    // The tool call also holds a bound worker to its own feature.
-    let envelope = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?;
-    let id = FeatureId::parse(feature_id)?;
-    let limit = session.service.rules.human_input.context_answer_history_limit as usize;
-    let context = session.wait(session.service.context(&id, limit))?;
-    let state = &context.state;
-    let mut text = format!("{}  {}\n", bold(id.as_str()), clean(&context.title));
-    text.push_str(&format!("status {}", super::status::coloured(state.status.as_str())));
-    if let Some(reason) = &state.status_reason {
-        text.push_str(&format!("  {}", dim(&clean(reason))));
-    }
-    text.push('\n');
-    let section = |title: &str, questions: &[Question]| {
-        if questions.is_empty() {
-            return String::new();
+    let context = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?.data();
+    let state = &context["state"];
+    let field = |key: &str| clean(state[key].as_str().unwrap_or_default());
+    let mut text = format!("{}  {}\n", bold(feature_id), field("title"));
+    text.push_str(&format!(
+        "status {}  {}\n",
+        super::status::coloured(&field("status")),
+        dim(&field("status_reason"))
+    ));
+    for (title, key) in [("open questions", "open_questions"), ("latest answers", "recent_answers")] {
+        let questions: Vec<Question> =
+            serde_json::from_value(context["human_input"][key].clone()).unwrap_or_default();
+        if !questions.is_empty() {
+            text.push_str(&format!("\n{}\n{}", dim(title), questions.iter().map(card).collect::<String>()));
         }
-        let cards: String = questions.iter().map(card).collect();
-        format!("\n{}\n{cards}", dim(title))
-    };
-    text.push_str(&section("open questions", &context.human_input.open_questions));
-    text.push_str(&section("latest answers", &context.human_input.recent_answers));
-    let record = envelope.data();
-    let data =
-        merged(&record["state"], &json!({"spec": record["spec"], "human_input": record["human_input"]}));
+    }
+    let mut data = state.as_object().cloned().unwrap_or_default();
+    data.insert("spec".into(), context["spec"].clone());
+    data.insert("human_input".into(), context["human_input"].clone());
     Ok(Reply::ok(Envelope::success(&data), text))
-}
-
-/// The fields of both objects.
-fn merged(one: &Value, other: &Value) -> Value {
-    let mut fields = one.as_object().cloned().unwrap_or_default();
-    fields.extend(other.as_object().cloned().unwrap_or_default());
-    Value::Object(fields)
 }

@@ -8,31 +8,43 @@ use std::fmt::Write;
 
 /// The whole question: what is asked, what can be answered, how long it waits.
 pub(crate) fn card(question: &Question) -> String {
+    let prompt = indent(&clean(&question.asked.prompt));
+    format!("{}\n{prompt}\n{}{}", headline(question), choices(question), ending(question))
+}
+
+/// What stands above a prompt, which shows the question and its choices itself.
+pub(crate) fn above_prompt(question: &Question) -> String {
+    let until = question.expires_at.map(|at| dim(&format!("  expires {}", relative(at)))).unwrap_or_default();
+    let head = format!("{}{until}", headline(question));
+    let prompt = clean(&question.asked.prompt);
+    // A form asks its own questions; a long prompt reads better above than beside the cursor.
+    if question.asked.spec.is_some() || prompt.lines().count() > 1 {
+        format!("{head}\n{}", indent(&prompt))
+    } else {
+        head
+    }
+}
+
+fn headline(question: &Question) -> String {
     let asked = &question.asked;
-    let mut text = String::new();
     let kind = match asked.question_type {
         QuestionType::Clarification | QuestionType::ExternalDecision => cyan(asked.question_type.as_str()),
         QuestionType::PermissionOverride | QuestionType::RiskAck => yellow(asked.question_type.as_str()),
     };
     let blocking = if asked.blocking { "" } else { ", non-blocking" };
-    // Writing to a String cannot fail, here and below.
-    let _ = writeln!(
-        text,
+    format!(
         "{}  {}  {kind}{blocking}  {}",
         bold(question.feature_id.as_str()),
         question.id,
         dim(&format!("{} asked {}", asked.role, relative(question.created_at)))
-    );
-    let _ = writeln!(text, "{}", indent(&clean(&asked.prompt)));
-    text.push_str(&choices(question));
-    text.push_str(&ending(question));
-    text
+    )
 }
 
 fn choices(question: &Question) -> String {
     let mut text = String::new();
     if let Some(expected) = &question.asked.expected_answer {
         for choice in expected.choices.iter().flatten() {
+            // Writing to a String cannot fail, here and below.
             let _ = writeln!(text, "    {} {}", dim("•"), clean(choice));
         }
         let note = match expected.kind {

@@ -1,35 +1,8 @@
 //! `aop ask`: a script asks, a human answers from another process, the script goes on.
 
-use crate::support::{Project, Run, finish, wait};
-use serde_json::{Value, json};
+use crate::support::{Project, finish, wait};
+use serde_json::json;
 use std::process::Child;
-
-/// Waits until the question of a running `aop ask` is open, and gives its record. `aop log --follow` tells.
-fn open_question(project: &Project) -> Value {
-    use std::io::BufRead;
-    let mut follow = project.spawn(&["log", "--follow"]);
-    let lines = std::io::BufReader::new(follow.stdout.take().unwrap()).lines();
-    let opened = lines
-        .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
-        .find(|event| event["type"] == "question.opened")
-        .unwrap();
-    follow.kill().unwrap();
-    follow.wait().unwrap();
-    opened["question"].clone()
-}
-
-fn answer(project: &Project, question: &Value, value: &str) -> Run {
-    let id = |key: &str| question[key].as_str().unwrap();
-    project.run(&[
-        "answer",
-        "--feature-id",
-        id("feature_id"),
-        "--question-id",
-        id("question_id"),
-        "--answer",
-        value,
-    ])
-}
 
 fn ask(project: &Project, args: &[&str]) -> Child {
     project.spawn(&[&["ask"], args].concat())
@@ -39,10 +12,10 @@ fn ask(project: &Project, args: &[&str]) -> Child {
 fn a_script_asks_and_gets_the_humans_answer() {
     let project = Project::new();
     let asking = ask(&project, &["Which one?", "--choice", "A", "--choice", "B"]);
-    let question = open_question(&project);
+    let question = project.opened_question();
     assert!(question["feature_id"].as_str().unwrap().starts_with("ask-"));
-    answer(&project, &question, "C").refused("question_invalid_answer", 1);
-    answer(&project, &question, "B").data();
+    project.answer_to(&question, "C").refused("question_invalid_answer", 1);
+    project.answer_to(&question, "B").data();
     let answered = wait(asking).data();
     assert_eq!(answered["answer"], "B");
     assert_eq!(answered["status"], "answered");
@@ -53,7 +26,7 @@ fn a_script_asks_and_gets_the_humans_answer() {
 fn plain_prints_only_the_answer() {
     let project = Project::new();
     let asking = ask(&project, &["Name?", "--plain"]);
-    answer(&project, &open_question(&project), "two words").data();
+    project.answer_to(&project.opened_question(), "two words").data();
     let run = wait(asking);
     assert_eq!((run.code, run.stdout.as_str()), (Some(0), "two words\n"));
 }
@@ -75,7 +48,7 @@ fn a_question_nobody_answers_ends_with_exit_code_3_and_the_expiry_is_written() {
 fn a_withdrawn_question_ends_the_wait_without_an_answer() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);
-    let question = open_question(&project);
+    let question = project.opened_question();
     let id = |key: &str| question[key].as_str().unwrap();
     project.run(&["withdraw", "--feature-id", id("feature_id"), "--question-id", id("question_id")]).data();
     let run = wait(asking);
@@ -88,10 +61,10 @@ fn an_interrupted_ask_goes_on_waiting_for_the_same_question() {
     let project = Project::new();
     let args = ["Which one?", "--operation-id", "deploy-7"];
     let mut first = ask(&project, &args);
-    let question = open_question(&project);
+    let question = project.opened_question();
     first.kill().unwrap();
     first.wait().unwrap();
-    answer(&project, &question, "later").data();
+    project.answer_to(&question, "later").data();
     let again = finish(&mut project.command(&[&["ask"], &args[..]].concat())).data();
     assert_eq!(again["question_id"], question["question_id"]);
     assert_eq!(again["answer"], "later");
@@ -101,7 +74,7 @@ fn an_interrupted_ask_goes_on_waiting_for_the_same_question() {
 fn a_lone_question_has_a_feature_that_only_all_lists() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);
-    let question = open_question(&project);
+    let question = project.opened_question();
     assert_eq!(project.run(&["features", "list"]).data()["items"], json!([]));
     assert_eq!(project.run(&["features", "list", "--all"]).data()["items"].as_array().unwrap().len(), 1);
     assert_eq!(
@@ -109,7 +82,7 @@ fn a_lone_question_has_a_feature_that_only_all_lists() {
         1,
         "the inbox shows it"
     );
-    answer(&project, &question, "yes").data();
+    project.answer_to(&question, "yes").data();
     wait(asking).data();
 }
 
@@ -122,10 +95,11 @@ fn a_secret_answer_reaches_the_asker_and_stands_nowhere_else() {
          "secret": true}]});
     std::fs::write(project.path("spec.json"), spec.to_string()).unwrap();
     let asking = ask(&project, &["Log in", "--spec", "spec.json"]);
-    let question = open_question(&project);
-    answer(&project, &question, r#"{"user": "nora", "token": "hunter2hunter2"}"#).data();
-    let late =
-        answer(&project, &question, r#"{"user": "x", "token": "y"}"#).refused("question_already_answered", 1);
+    let question = project.opened_question();
+    project.answer_to(&question, r#"{"user": "nora", "token": "hunter2hunter2"}"#).data();
+    let late = project
+        .answer_to(&question, r#"{"user": "x", "token": "y"}"#)
+        .refused("question_already_answered", 1);
     assert_eq!(late["details"]["answer"], json!({"user": "nora", "token": {"redacted": true}}));
     let got = wait(asking).data();
     assert_eq!(got["answer"], json!({"user": "nora", "token": "hunter2hunter2"}));

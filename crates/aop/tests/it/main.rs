@@ -1,5 +1,5 @@
 //! The real binary, driven as a person or a script would drive it.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on should stop there")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 mod agents;
 mod asking;
@@ -7,6 +7,7 @@ mod bad_input;
 mod crash;
 mod lifecycle;
 mod media;
+mod packets;
 mod processes;
 mod support;
 mod terminal;

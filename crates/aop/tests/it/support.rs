@@ -128,6 +128,34 @@ impl Project {
         self.run(&["answer", "--feature-id", "shop", "--question-id", question, "--answer", answer])
     }
 
+    /// Waits until some question is open, and gives its record. `aop log --follow` tells.
+    pub(crate) fn opened_question(&self) -> Value {
+        use std::io::BufRead;
+        let mut follow = self.spawn(&["log", "--follow"]);
+        let lines = std::io::BufReader::new(follow.stdout.take().unwrap()).lines();
+        let opened = lines
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .find(|event| event["type"] == "question.opened")
+            .unwrap();
+        follow.kill().unwrap();
+        follow.wait().unwrap();
+        opened["question"].clone()
+    }
+
+    /// Answers the question of this record.
+    pub(crate) fn answer_to(&self, question: &Value, value: &str) -> Run {
+        let id = |key: &str| question[key].as_str().unwrap();
+        self.run(&[
+            "answer",
+            "--feature-id",
+            id("feature_id"),
+            "--question-id",
+            id("question_id"),
+            "--answer",
+            value,
+        ])
+    }
+
     /// The only feature's record.
     pub(crate) fn feature(&self, id: &str) -> Value {
         self.tool("feature.get", "human", &json!({"feature_id": id})).data()

@@ -1,6 +1,6 @@
 //! The source itself: module docs, no stray exemptions, files of one thing, purity in words.
 
-use crate::run;
+use crate::process;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const IMPURE: &[&str] = &[
 
 /// Findings in words.
 pub(super) fn check() -> Result<Vec<String>> {
-    let root = run::root();
+    let root = process::root();
     let mut findings = Vec::new();
     for path in rust_files(&root.join("crates"))? {
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;

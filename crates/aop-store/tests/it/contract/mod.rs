@@ -1,5 +1,13 @@
 //! What every backend owes. One body per rule, run on each of them; `World::check` follows each.
 
+mod access;
+mod arguments;
 mod edge_cases;
+mod holding;
+mod operations;
+mod reads;
 mod rules_ask_and_answer;
 mod rules_lifecycle;
+mod secrets;
+mod status;
+mod timeouts;

@@ -1,0 +1,363 @@
+//! The Canonical Prompt Spec (contract 2, seed 003), rule by rule.
+
+use crate::support::{brief, spec, three_kinds, with};
+use aop_ask::prompts::tasks::{PlanTool, TaskCall, TaskMapper};
+use aop_ask::prompts::{Compiled, Plan, check_json, compile, inputs};
+use aop_ask::{OnEscape, QuestionSpec};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+fn plan(task_sync: bool) -> Plan {
+    Plan {
+        protocol: "demo".to_owned(),
+        version: "1.0.0".to_owned(),
+        source: "demo.md".to_owned(),
+        on_escape: OnEscape::Terminate,
+        task_sync,
+    }
+}
+
+fn compiled(document: &Value) -> Compiled {
+    compile(&[spec(document)], &plan(false)).unwrap()
+}
+
+fn many(kind: &str, count: usize) -> Value {
+    let options: Vec<Value> =
+        (0..count).map(|i| json!({"label": format!("L{i}"), "description": "d"})).collect();
+    json!({"version": 1, "topic": "phase one", "questions": [
+        {"id": "pick", "header": "A header that is long", "question": "Which?", "kind": kind, "required": true, "options": options}]})
+}
+
+/// A linear document with one step.
+fn small() -> Value {
+    json!({
+        "protocol": "demo-one", "version": "0.1.0", "source": "demo.md",
+        "source_prompts": [{"id": "p", "source_phase": "1", "source_options_count": 2, "mapped_step_ids": ["s"]}],
+        "steps": [{"id": "s", "intent": "confirm", "question": "Go?", "on_escape": "terminate", "options": [
+            {"label": "Yes", "description": "d", "implication": "i"}, {"label": "No", "description": "d"}]}],
+    })
+}
+
+fn errors(value: &Value) -> Vec<String> {
+    brief(&check_json(value).errors)
+}
+
+fn warnings(value: &Value) -> Vec<String> {
+    let findings = check_json(value);
+    assert_eq!(brief(&findings.errors), Vec::<String>::new());
+    brief(&findings.warnings)
+}
+
+#[test]
+fn a_small_linear_document_is_valid() {
+    assert_eq!(warnings(&small()), Vec::<String>::new());
+}
+
+#[test]
+fn documents_steps_options_and_prompts_are_closed() {
+    for pointer in ["/x", "/steps/0/x", "/steps/0/options/0/x", "/source_prompts/0/x", "/_comment"] {
+        assert_eq!(errors(&with(&small(), pointer, Some(json!(1)))), [format!("unknown_key {pointer}")]);
+    }
+}
+
+#[test]
+fn protocol_version_and_source_have_their_form() {
+    for (key, bad) in [
+        ("protocol", "Demo"),
+        ("protocol", "1a"),
+        ("version", "1.0"),
+        ("version", "1.0.x"),
+        ("source", "demo.txt"),
+        ("source", ".md"),
+    ] {
+        assert_eq!(
+            errors(&with(&small(), &format!("/{key}"), Some(json!(bad)))),
+            [format!("invalid_format /{key}")]
+        );
+    }
+}
+
+#[test]
+fn every_step_has_an_intent_and_an_escape_rule() {
+    for (key, code) in [("intent", "unknown_word"), ("on_escape", "unknown_word")] {
+        let pointer = format!("/steps/0/{key}");
+        assert_eq!(errors(&with(&small(), &pointer, Some(json!("maybe")))), [format!("{code} {pointer}")]);
+        assert_eq!(errors(&with(&small(), &pointer, None)), [format!("missing_key {pointer}")]);
+    }
+}
+
+#[test]
+fn a_step_has_two_or_three_options_with_unique_labels() {
+    let option = |label: &str| json!({"label": label, "description": "d"});
+    let four = json!([option("a"), option("b"), option("c"), option("d")]);
+    assert_eq!(errors(&with(&small(), "/steps/0/options", Some(four))), ["option_count /steps/0/options"]);
+    let twice = json!([option("a"), option("a")]);
+    assert_eq!(
+        errors(&with(&small(), "/steps/0/options", Some(twice))),
+        ["duplicate_label /steps/0/options/1/label"]
+    );
+}
+
+#[test]
+fn max_choices_belongs_to_select_many() {
+    let many = with(&small(), "/steps/0/intent", Some(json!("select_many")));
+    assert_eq!(errors(&many), ["missing_key /steps/0/max_choices"]);
+    for good in 1..=3 {
+        assert_eq!(errors(&with(&many, "/steps/0/max_choices", Some(json!(good)))), Vec::<String>::new());
+    }
+    assert_eq!(
+        errors(&with(&many, "/steps/0/max_choices", Some(json!(4)))),
+        ["invalid_max_choices /steps/0/max_choices"]
+    );
+    assert_eq!(
+        errors(&with(&small(), "/steps/0/max_choices", Some(json!(2)))),
+        ["invalid_max_choices /steps/0/max_choices"]
+    );
+    assert_eq!(errors(&with(&small(), "/steps/0/max_choices", Some(json!(1)))), Vec::<String>::new());
+}
+
+#[test]
+fn source_prompts_map_existing_steps_and_have_unique_ids() {
+    let pointer = "/source_prompts/0/mapped_step_ids";
+    assert_eq!(
+        errors(&with(&small(), pointer, Some(json!(["gone"])))),
+        [format!("unknown_step {pointer}/0")]
+    );
+    assert_eq!(errors(&with(&small(), pointer, Some(json!([])))), [format!("too_few_steps {pointer}")]);
+    let count = "/source_prompts/0/source_options_count";
+    assert_eq!(errors(&with(&small(), count, Some(json!(1)))), [format!("invalid_count {count}")]);
+}
+
+#[test]
+fn overflow_rule_above_three_options_routing_is_mandatory() {
+    let four = with(&small(), "/source_prompts/0/source_options_count", Some(json!(4)));
+    assert_eq!(
+        errors(&four),
+        [
+            "overflow_strategy /source_prompts/0/overflow_strategy",
+            "too_few_steps /source_prompts/0/mapped_step_ids"
+        ]
+    );
+    let merged = with(&four, "/source_prompts/0/overflow_strategy", Some(json!("compress")));
+    assert!(errors(&merged).contains(&"overflow_strategy /source_prompts/0/overflow_strategy".to_owned()));
+}
+
+#[test]
+fn a_document_without_next_is_linear_and_doubts_are_warnings() {
+    let mut document = small();
+    document["source_prompts"][0] = json!({"id": "p", "source_phase": "1", "source_options_count": 6,
+        "mapped_step_ids": ["s", "t"], "overflow_strategy": "two_stage_routing"});
+    let mut second = document["steps"][0].clone();
+    second["id"] = json!("t");
+    second["options"][1]["label"] = json!("Back to start");
+    document["steps"].as_array_mut().unwrap().push(second);
+    assert_eq!(
+        warnings(&document),
+        [
+            "uncovered_cluster /source_prompts/0/mapped_step_ids",
+            "dangling_back /steps/1/options/1",
+            "compressed /source_prompts/0/source_options_count"
+        ]
+    );
+}
+
+#[test]
+fn a_document_that_uses_next_is_judged_as_executable() {
+    let mut document = small();
+    let mut second = document["steps"][0].clone();
+    second["id"] = json!("t");
+    second["next"] = json!([{"answer": "Yes", "next_step": "t"}, {"answer": "No", "next_step": "t"}]);
+    document["steps"].as_array_mut().unwrap().push(second);
+    document["steps"][0]["next"] =
+        json!([{"answer": "Yes", "next_step": "gone"}, {"answer": "Maybe", "next_step": "end"}]);
+    assert_eq!(
+        errors(&document),
+        [
+            "unknown_step /steps/0/next/0/next_step",
+            "unknown_answer /steps/0/next/1/answer",
+            "uncovered_option /steps/0/next",
+            "unreachable_step /steps/1",
+            "no_way_to_end /steps/1",
+        ]
+    );
+}
+
+#[test]
+fn task_sync_is_exactly_what_the_runtime_can_do() {
+    let good = compile(&[spec(&three_kinds())], &plan(true)).unwrap().spec.task_sync.unwrap();
+    let synced = |sync: Value| errors(&with(&small(), "/task_sync", Some(sync)));
+    assert_eq!(synced(good.clone()), Vec::<String>::new());
+    for pointer in [
+        "/source_tool",
+        "/target_tool",
+        "/single_in_progress",
+        "/fallback_mode",
+        "/create/emit",
+        "/create/default_status",
+    ] {
+        assert_eq!(
+            synced(with(&good, pointer, Some(json!("x")))),
+            [format!("invalid_task_sync /task_sync{pointer}")]
+        );
+    }
+    let quiet = json!([{"from": "pending", "to": "pending", "emit_update_plan": false},
+                       {"from": "pending", "to": "in_progress", "emit_update_plan": false},
+                       {"from": "pending", "to": "completed", "emit_update_plan": true}]);
+    assert_eq!(
+        synced(with(&good, "/transitions", Some(quiet))),
+        [
+            "invalid_task_sync /task_sync/transitions/1/emit_update_plan",
+            "invalid_task_sync /task_sync/transitions/2/emit_update_plan",
+            "missing_transition /task_sync/transitions",
+        ]
+    );
+}
+
+#[test]
+fn what_the_compiler_makes_is_executable_and_loses_no_label() {
+    for kind in ["single_choice", "multi_choice"] {
+        for count in [1, 2, 3, 4, 9, 10, 40] {
+            let Compiled { spec, .. } = compiled(&many(kind, count));
+            let value = serde_json::to_value(&spec).unwrap();
+            let findings = check_json(&value);
+            assert_eq!(brief(&findings.errors), Vec::<String>::new(), "{kind} {count}");
+            assert_eq!(brief(&findings.warnings), Vec::<String>::new(), "{kind} {count}");
+            let shown: Vec<&str> =
+                spec.steps.iter().flat_map(|step| &step.options).map(|o| o.label.as_str()).collect();
+            for i in 0..count {
+                let label = format!("L{i}");
+                assert_eq!(shown.iter().filter(|shown| **shown == label).count(), 1, "{label}");
+            }
+            let routed = spec.source_prompts[0].overflow_strategy.is_some();
+            assert_eq!(routed, count > 3);
+        }
+    }
+}
+
+#[test]
+fn multi_select_rule_pick_one_add_another_until_stop() {
+    let Compiled { spec, .. } = compiled(&many("multi_choice", 3));
+    let steps: Vec<_> =
+        spec.steps.iter().map(|s| (s.id.as_str(), s.intent.as_str(), s.max_choices)).collect();
+    assert_eq!(steps, [("pick", "select_many", Some(1)), ("pick_more", "confirm", None)]);
+    let targets = |step: usize| -> Vec<String> {
+        spec.steps[step]
+            .next
+            .iter()
+            .flatten()
+            .map(|next| format!("{} → {}", next.answer, next.next_step))
+            .collect()
+    };
+    assert_eq!(targets(0), ["L0 → pick_more", "L1 → pick_more", "L2 → pick_more"]);
+    assert_eq!(targets(1), ["Add another → pick", "Done → end"]);
+}
+
+#[test]
+fn a_one_option_question_becomes_confirm_and_free_text_has_no_step() {
+    let Compiled { spec, .. } = compiled(&many("single_choice", 1));
+    assert_eq!(spec.steps[0].intent, "confirm");
+    assert_eq!(spec.steps[0].options[1].label, "Skip");
+    let Compiled { spec, warnings } = compiled(&three_kinds());
+    assert_eq!(brief(&warnings), ["free_text_has_no_step /0/questions/2"]);
+    assert!(spec.steps.iter().all(|step| step.id != "notes"));
+}
+
+#[test]
+fn the_tool_call_takes_the_questions_header_cut_to_twelve_characters() {
+    let Compiled { spec, .. } = compiled(&many("single_choice", 2));
+    let call = spec.steps[0].request("A header that is long");
+    assert_eq!(call["questions"][0]["header"].as_str().unwrap().chars().count(), 12);
+    assert_eq!(call["questions"][0]["options"][1], json!({"label": "L1", "description": "d"}));
+}
+
+#[test]
+fn step_ids_never_collide_across_questions() {
+    let mut document = many("multi_choice", 10);
+    for (index, id) in ["pick_1", "pick_more", "end"].iter().enumerate() {
+        let question = with(&document["questions"][index], "/id", Some(json!(id)));
+        document["questions"].as_array_mut().unwrap().push(question);
+    }
+    let Compiled { spec, .. } = compiled(&document);
+    let ids: HashSet<&str> = spec.steps.iter().map(|step| step.id.as_str()).collect();
+    assert_eq!(ids.len(), spec.steps.len());
+}
+
+#[test]
+fn native_calls_and_specs_and_lists_of_them_are_inputs() {
+    let call = json!({"questions": [{"question": "Q?", "header": "H", "multiSelect": false, "options": [
+        {"label": "A", "description": "d"}, {"label": "B", "description": "d"}]}]});
+    assert_eq!(inputs(&call).unwrap().len(), 1);
+    assert_eq!(inputs(&json!([call, three_kinds()])).unwrap().len(), 2);
+    assert_eq!(brief(&inputs(&json!([call, {"version": 1}])).unwrap_err())[0], "missing_key /1/topic");
+}
+
+#[test]
+fn only_free_text_makes_no_document() {
+    let document = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "a", "header": "h", "question": "q", "kind": "free_text", "required": true}]});
+    let refused = compile(&[spec(&document)], &plan(false)).unwrap_err();
+    assert_eq!(brief(&refused), ["empty_list /steps", "empty_list /source_prompts"]);
+}
+
+#[test]
+fn task_sync_rule_creation_and_high_signal_transitions_are_told_and_never_two_in_progress() {
+    let mut mapper = TaskMapper::new(PlanTool::Available);
+    let mut run = |tool: &str, input: Value| mapper.apply(TaskCall::read(tool, &input).unwrap());
+    let update = |id: &str, status: &str| json!({"taskId": id, "status": status});
+    assert_eq!(
+        run("TaskCreate", json!({"subject": "one", "description": "d"})),
+        Some(json!({"plan": [{"step": "one", "status": "pending"}]}))
+    );
+    run("TaskCreate", json!({"subject": "two", "description": "d"}));
+    assert_eq!(run("TaskUpdate", update("1", "pending")), None, "low-signal transitions are not mirrored");
+    assert!(run("TaskUpdate", update("1", "in_progress")).is_some());
+    assert_eq!(
+        run("TaskUpdate", update("2", "in_progress")),
+        Some(
+            json!({"plan": [{"step": "one", "status": "pending"}, {"step": "two", "status": "in_progress"}]})
+        )
+    );
+    assert_eq!(
+        run("TaskUpdate", update("2", "completed")),
+        Some(
+            json!({"plan": [{"step": "one", "status": "in_progress"}, {"step": "two", "status": "completed"}]})
+        )
+    );
+    assert_eq!(run("TaskUpdate", update("9", "completed")), None);
+    assert_eq!(run("TaskUpdate", update("1", "deleted")), None);
+    assert_eq!(mapper.plan(), json!({"plan": [{"step": "two", "status": "completed"}]}));
+}
+
+#[test]
+fn without_update_plan_only_internal_state_is_kept() {
+    let mut mapper = TaskMapper::new(PlanTool::Missing);
+    let create = TaskCall::read("TaskCreate", &json!({"subject": "one", "description": "d"})).unwrap();
+    assert_eq!(mapper.apply(create), None);
+    assert_eq!(mapper.plan(), json!({"plan": [{"step": "one", "status": "pending"}]}));
+}
+
+/// The worked examples are compiled from the specs beside them; `UPDATE_EXAMPLES=1` writes them anew.
+#[test]
+fn the_four_worked_examples_are_what_the_compiler_makes() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    for (name, task_sync) in [
+        ("clarification", false),
+        ("gap-review", true),
+        ("goal-interview", true),
+        ("comprehension-check", false),
+    ] {
+        let bytes = std::fs::read(format!("{root}/specs/{name}.json")).unwrap();
+        let source = QuestionSpec::parse(&bytes).unwrap();
+        let plan = Plan { protocol: name.to_owned(), source: format!("{name}.md"), ..plan(task_sync) };
+        let made = compile(&[source], &plan).unwrap().spec;
+        let text = serde_json::to_string_pretty(&made).unwrap() + "\n";
+        let path = format!("{root}/prompts/{name}.json");
+        if std::env::var_os("UPDATE_EXAMPLES").is_some() {
+            std::fs::write(&path, &text).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "{name}");
+        assert!(std::fs::exists(format!("{root}/prompts/{name}.md")).unwrap());
+        let findings = check_json(&serde_json::from_str(&text).unwrap());
+        assert_eq!((findings.errors, findings.warnings), (vec![], vec![]));
+    }
+}

@@ -1,0 +1,281 @@
+//! What only the embedded store has: a file that several processes share, and that may be something else.
+
+use crate::support::{START, World, feature_id, question_id, wait};
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
+use aop_store::{ManualClock, SqliteStore, StoreError};
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use tempfile::TempDir;
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::at(Timestamp::from_millis(START)))
+}
+
+/// A world on a folder that may be shared with another one.
+fn world(dir: &Path) -> World {
+    let clock = clock();
+    let store = Arc::new(SqliteStore::open(dir, clock.clone()).unwrap());
+    World::on(store, clock, TempDir::new().unwrap())
+}
+
+/// Changes the file behind the store's back.
+fn tamper(dir: &Path, sql: &str) {
+    Connection::open(dir.join("aop.db")).unwrap().execute_batch(sql).unwrap();
+}
+
+fn refusal_to_open(dir: &Path) -> (String, String) {
+    match SqliteStore::open(dir, clock()) {
+        Ok(_) => panic!("opened"),
+        Err(StoreError::Unavailable { cause, hint, place }) => {
+            assert!(place.ends_with("aop.db"), "{place}");
+            (cause, hint)
+        }
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn two_stores_on_one_file_answering_at_once_have_one_winner() {
+    let dir = TempDir::new().unwrap();
+    let worlds = [world(dir.path()), world(dir.path())];
+    for round in 0..20 {
+        let feature = format!("f{round}");
+        wait(worlds[0].feature(&feature));
+        let id = wait(worlds[0].ask(&feature));
+        let start = Barrier::new(2);
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let answering: Vec<_> = worlds
+                .iter()
+                .enumerate()
+                .map(|(number, world)| {
+                    let (start, id, feature) = (&start, &id, &feature);
+                    let input = json!({"feature_id": feature, "question_id": id, "answer": format!("a{number}"),
+                        "answered_by": format!("p{number}"), "operation_id": format!("{feature}-{number}")});
+                    scope.spawn(move || {
+                        start.wait();
+                        wait(world.call(Role::Human, "feature.question_answer", input))
+                    })
+                })
+                .collect();
+            answering.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let winner = results.iter().position(Result::is_ok).unwrap();
+        let lost = results[1 - winner].as_ref().unwrap_err();
+        assert_eq!(lost.code.as_str(), "question_already_answered");
+        assert_eq!(lost.facts["answered_by"], format!("p{winner}"));
+        assert_eq!(lost.facts["answer"], format!("a{winner}"));
+    }
+    wait(worlds[1].check());
+}
+
+#[test]
+fn two_stores_on_one_file_writing_at_once_lose_nothing_and_leave_no_gap() {
+    let dir = TempDir::new().unwrap();
+    let worlds = [world(dir.path()), world(dir.path())];
+    wait(worlds[0].feature("a"));
+    std::thread::scope(|scope| {
+        for (number, world) in worlds.iter().enumerate() {
+            scope.spawn(move || {
+                for step in 0..30 {
+                    let note =
+                        json!({"feature_id": "a", "note": "n", "operation_id": format!("{number}-{step}")});
+                    wait(world.call(Role::Human, "feature.log_append", note)).unwrap();
+                    assert!(wait(world.show("a")).version > 1, "reading goes on meanwhile");
+                }
+            });
+        }
+    });
+    for world in &worlds {
+        assert_eq!(wait(world.events()).len(), 61);
+        assert_eq!(wait(world.show("a")).version, 61);
+        wait(world.check());
+    }
+}
+
+#[test]
+fn one_operation_through_two_stores_has_one_effect_and_equal_envelopes() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (world(dir.path()), world(dir.path()));
+    let input = json!({"feature_id": "a", "title": "A", "operation_id": "once"});
+    let caller = Caller::new(Role::Human);
+    let first = wait(one.raw(&caller, "feature.create", &input)).unwrap();
+    assert_eq!(wait(two.raw(&caller, "feature.create", &input)).unwrap(), first);
+    assert_eq!(wait(one.events()).len(), 1);
+}
+
+#[test]
+fn time_never_runs_backwards_between_processes_with_different_clocks() {
+    let dir = TempDir::new().unwrap();
+    let (ahead, behind) = (world(dir.path()), world(dir.path()));
+    ahead.later(3_600_000);
+    wait(ahead.feature("a"));
+    let note = json!({"feature_id": "a", "note": "n", "operation_id": "behind"});
+    wait(behind.call(Role::Human, "feature.log_append", note)).unwrap();
+    assert!(wait(ahead.events()).is_sorted_by_key(|event| event.stamped.at));
+    assert_eq!(wait(behind.store.now()).unwrap().as_millis(), START + 3_600_000);
+}
+
+#[test]
+fn a_commit_of_another_process_wakes_whoever_waits() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (world(dir.path()), world(dir.path()));
+    let mut changes = one.store.changes();
+    wait(async {
+        two.feature("a").await;
+        changes.changed().await.unwrap();
+        assert_eq!(*changes.borrow_and_update(), 1);
+    });
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_opening_again() {
+    let dir = TempDir::new().unwrap();
+    let (id, before) = {
+        let w = world(dir.path());
+        wait(w.feature_in("a", Status::Qa));
+        (wait(w.ask("a")), wait(w.everything()))
+    };
+    let w = world(dir.path());
+    assert_eq!(wait(w.everything()), before);
+    let answer = json!({"feature_id": "a", "question_id": id, "answer": "x", "answered_by": "ann", "operation_id": "later"});
+    assert_eq!(wait(w.call(Role::Human, "feature.question_answer", answer)).unwrap()["feature_status"], "qa");
+    wait(w.check());
+}
+
+#[test]
+fn edge_06_unusable_resume_status_falls_back_to_planning() {
+    for unusable in ["hibernating", "merged", "awaiting_input"] {
+        let dir = TempDir::new().unwrap();
+        let w = world(dir.path());
+        wait(w.feature_in("a", Status::Qa));
+        let id = wait(w.ask("a"));
+        let set = format!("UPDATE questions SET record = json_set(record, '$.resume_status', '{unusable}')");
+        tamper(dir.path(), &set);
+        let data = wait(w.answer("a", &id, json!("x"))).unwrap();
+        assert_eq!((&data["feature_status"], &data["resume_status"]), (&json!("planning"), &json!(unusable)));
+        let log = wait(w.log("a")).join("\n");
+        assert!(log.contains("resume_fallback_to_planning") && log.contains(unusable), "{log}");
+    }
+}
+
+#[test]
+fn edge_07_projects_share_nothing_and_files_stay_below_the_selected_root() {
+    let root = TempDir::new().unwrap();
+    let dirs = ["one/.aop", "two/.aop"].map(|name| root.path().join(name));
+    dirs.iter().for_each(|dir| std::fs::create_dir_all(dir).unwrap());
+    let worlds = dirs.each_ref().map(|dir| world(dir));
+    wait(worlds[0].feature("a"));
+    let id = wait(worlds[0].ask("a"));
+    wait(worlds[1].feature("a"));
+    assert_eq!(wait(worlds[1].store.question(question_id(&id))).unwrap(), None);
+    assert_eq!(wait(worlds[1].status("a")), Status::Planning);
+    wait(worlds[1].refuses("question_not_found", worlds[1].answer("a", &id, json!("x"))));
+    wait(aop_store::Projector::new(&dirs[0]).catch_up(worlds[0].store.as_ref())).unwrap();
+    assert!(dirs[0].join("features/a/questions.json").exists());
+    assert!(!dirs[1].join("features").exists());
+    assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_that_is_no_database_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    let text = "this is my shopping list, not a database\n".repeat(50);
+    std::fs::write(dir.path().join("aop.db"), &text).unwrap();
+    let (cause, hint) = refusal_to_open(dir.path());
+    assert!(cause.contains("not a database"), "{cause}");
+    assert!(hint.contains("aop init"), "{hint}");
+    assert_eq!(std::fs::read_to_string(dir.path().join("aop.db")).unwrap(), text);
+}
+
+#[test]
+fn another_programs_database_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    tamper(dir.path(), "CREATE TABLE recipes (name TEXT); INSERT INTO recipes VALUES ('soup')");
+    let before = std::fs::read(dir.path().join("aop.db")).unwrap();
+    let (cause, _) = refusal_to_open(dir.path());
+    assert!(cause.contains("not one of aop's"), "{cause}");
+    assert_eq!(std::fs::read(dir.path().join("aop.db")).unwrap(), before);
+}
+
+#[test]
+fn a_store_of_a_newer_version_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    drop(world(dir.path()));
+    tamper(dir.path(), "PRAGMA user_version = 99");
+    let (cause, hint) = refusal_to_open(dir.path());
+    assert!(cause.contains("newer"), "{cause}");
+    assert!(hint.contains("update"), "{hint}");
+}
+
+#[test]
+fn a_missing_folder_is_named_and_not_made() {
+    let root = TempDir::new().unwrap();
+    let dir = root.path().join("nowhere");
+    match SqliteStore::open(&dir, clock()) {
+        Err(StoreError::Unavailable { place, .. }) => assert!(place.contains("nowhere"), "{place}"),
+        other => panic!("{:?}", other.err()),
+    }
+    assert!(!dir.exists());
+}
+
+/// Each of these is a difference between the tables and the log, or within a row; `verify` names them all.
+#[test]
+fn verify_finds_what_somebody_changed_behind_the_stores_back() {
+    let damages = [
+        ("UPDATE questions SET record = json_set(record, '$.prompt', 'forged')", "question q_"),
+        ("UPDATE questions SET status = 'answered' WHERE status = 'open'", "question q_"),
+        ("UPDATE questions SET expires_at = 1", "question q_"),
+        ("DELETE FROM questions", "question q_"),
+        ("UPDATE features SET record = json_set(record, '$.status', 'merged')", "feature 'a'"),
+        ("UPDATE features SET status = 'merged'", "feature 'a'"),
+        ("DELETE FROM features", "feature 'a'"),
+        ("DELETE FROM events WHERE seq = 2", "event 2 is missing"),
+        ("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)", "event 4 is missing"),
+        (
+            "INSERT INTO questions SELECT project, 'q_01J9ZQ4V7K3M2N1P0R5S6T7V8W', feature_id, status, created_at,
+             expires_at, answered_at, json_set(record, '$.question_id', 'q_01J9ZQ4V7K3M2N1P0R5S6T7V8W') FROM questions",
+            "question q_01J9ZQ4V7K3M2N1P0R5S6T7V8W",
+        ),
+        ("UPDATE specs SET spec = 'other'", "specification of feature 'a'"),
+    ];
+    for (damage, finding) in damages {
+        let dir = TempDir::new().unwrap();
+        let w = world(dir.path());
+        let create = json!({"feature_id": "a", "title": "A", "spec": "words"});
+        wait(w.call(Role::Human, "feature.create", create)).unwrap();
+        wait(w.transition("a", Status::Building)).unwrap();
+        wait(w.ask("a"));
+        assert_eq!(wait(w.store.verify()).unwrap(), Vec::<String>::new());
+        tamper(dir.path(), damage);
+        let found = wait(w.store.verify()).unwrap();
+        assert!(found.iter().any(|found| found.contains(finding)), "{damage}: {found:?}");
+    }
+}
+
+/// The pages of an erased secret are overwritten, in the file and in its log.
+#[test]
+fn a_forgotten_secret_is_in_no_file_of_the_store() {
+    let dir = TempDir::new().unwrap();
+    let secret = "correct-horse-battery-staple";
+    let w = world(dir.path());
+    wait(w.feature("a"));
+    let spec = json!({"version": 1, "topic": "t", "questions": [{"id": "key", "header": "Key",
+        "question": "Key?", "kind": "free_text", "required": true, "secret": true}]});
+    let data: Value = wait(w.ask_with("a", json!({"spec": spec}))).unwrap();
+    let id = data["question_id"].as_str().unwrap();
+    wait(w.answer("a", id, json!({"key": secret}))).unwrap();
+    let holds = || {
+        std::fs::read_dir(dir.path()).unwrap().any(|entry| {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+        })
+    };
+    assert!(holds(), "it has to be somewhere until it is delivered");
+    wait(w.store.forget(question_id(id))).unwrap();
+    assert!(!holds());
+    assert_eq!(wait(w.store.feature(feature_id("a"))).unwrap().unwrap().status, Status::Planning);
+}

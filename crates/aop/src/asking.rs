@@ -1,0 +1,190 @@
+//! Asking and waiting: what `aop ask` and `aop packet ask` share. The question is durable before anybody is
+//! asked; it can be answered at this terminal or anywhere else, and whichever is first ends the wait.
+
+use crate::output::question::{above_prompt, card};
+use crate::output::style::{dim, yellow};
+use crate::output::talk;
+use crate::project::{SURFACE, Session, operation_id};
+use crate::prompt;
+use aop_ask::QuestionSpec;
+use aop_kernel::ids::{OperationId, QuestionId};
+use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::role::Role;
+use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::{ErrorCode, Refusal};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// What is asked.
+pub(crate) struct Asking<'a> {
+    pub(crate) prompt: &'a str,
+    pub(crate) expected: Option<Value>,
+    pub(crate) spec: Option<QuestionSpec>,
+    pub(crate) feature_id: Option<&'a str>,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) question_type: &'a str,
+    pub(crate) operation: OperationId,
+    /// Whether a person watches this terminal.
+    pub(crate) watched: bool,
+}
+
+/// A question that has come to its end.
+pub(crate) struct Closed {
+    pub(crate) question: Question,
+    /// The answer with its secrets, if there is one.
+    pub(crate) answer: Option<Value>,
+}
+
+/// Asks and waits. `None` when the human at this terminal pressed Ctrl-C.
+pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Closed>, Refusal> {
+    let question = create(session, asking)?;
+    let mut here = None;
+    if asking.watched {
+        // An agent's own terminal is no place for an answer.
+        if prompt::possible() && question.is_open() && !session.caller.role.is_worker() {
+            talk(&above_prompt(&question));
+            talk(&dim(
+                "Answer here or anywhere else. Esc only waits; Ctrl-C stops, and the question stays open.",
+            ));
+            here = Some(prompt::Beside::start(question.clone()));
+        } else {
+            talk(&card(&question));
+            talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
+        }
+    }
+    let Some(question) = wait_until_closed(session, question.id, here)? else { return Ok(None) };
+    session.project_files();
+    let answer = match &question.state {
+        QuestionState::Answered { answer, .. } => {
+            // The asker is the one who may see a secret.
+            let secret = session.wait(session.store().reveal(question.id.clone()))?;
+            Some(secret.unwrap_or_else(|| answer.clone()))
+        }
+        QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
+    };
+    Ok(Some(Closed { question, answer }))
+}
+
+impl Closed {
+    /// The asker has the answer now: the store forgets its secrets.
+    pub(crate) fn delivered(&self, session: &Session) -> Result<(), Refusal> {
+        let secret = self.question.asked.spec.as_ref().is_some_and(QuestionSpec::has_secret);
+        if secret && self.answer.is_some() {
+            session.wait(session.store().forget(self.question.id.clone()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Creates the question, or finds it again under the same operation id.
+fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
+    let given =
+        asking.feature_id.map(str::to_owned).or_else(|| session.own_feature().map(|id| id.to_string()));
+    let role = session.caller.role;
+    let input = json!({
+        "feature_id": given.clone().unwrap_or_else(|| adhoc_feature(&asking.operation)),
+        "role": role,
+        "session_id": if role == Role::Human { "aop-ask".to_owned() } else { format!("aop-ask-{role}") },
+        "question_type": asking.question_type,
+        "prompt": asking.prompt,
+        "expected_answer": asking.expected,
+        "spec": asking.spec,
+        "timeout_ms": asking.timeout_ms,
+        "operation_id": asking.operation,
+    });
+    let rules = &session.service.rules;
+    let Call::Mutate(request) = parse(Tool::QuestionCreate, &session.caller, &input, SURFACE, rules)? else {
+        return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
+    };
+    let request = if given.is_some() { *request } else { request.bringing_feature(asking.prompt.to_owned()) };
+    let envelope = session.submit(request)?;
+    let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
+    session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))
+}
+
+/// A feature id that belongs to the operation, so that a retry finds the same one.
+fn adhoc_feature(operation: &OperationId) -> String {
+    let hash = operation.as_str().bytes().fold(
+        [0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15],
+        |[a, b], byte| {
+            // Two FNV-1a streams: not secret, only spread out.
+            let step = |state: u64, salt: u8| (state ^ u64::from(byte ^ salt)).wrapping_mul(0x0100_0000_01b3);
+            [step(a, 0), step(b, 0x5a)]
+        },
+    );
+    format!("ask-{:016x}{:016x}", hash[0], hash[1])
+}
+
+/// Sleeps until the question is closed: woken by commits of any process, by the deadline, and by an answer
+/// given at this terminal. `None` when the human pressed Ctrl-C.
+fn wait_until_closed(
+    session: &Session,
+    id: QuestionId,
+    mut here: Option<prompt::Beside>,
+) -> Result<Option<Question>, Refusal> {
+    let mut changes = session.store().changes();
+    loop {
+        // Marked as seen before reading, so that an answer in between wakes the wait below.
+        changes.borrow_and_update();
+        let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))?;
+        if !question.is_open() {
+            drop(here);
+            let now = session.wait(session.store().now())?;
+            if question.expires_at.is_some_and(|deadline| deadline <= now) {
+                // Perhaps the clock closed it and nobody has written that down yet.
+                session.wait(session.store().expire())?;
+            }
+            return Ok(Some(question));
+        }
+        let now = session.wait(session.store().now())?;
+        let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
+        let left = left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
+        let said = session.wait(async {
+            tokio::select! {
+                said = prompt::Beside::next(&mut here) => Some(said),
+                // Either way the question is looked at again.
+                _ = tokio::time::timeout(left, changes.changed()) => None,
+            }
+        });
+        match said {
+            None | Some(Ok(prompt::Reply::Skipped)) => {}
+            Some(Ok(prompt::Reply::Interrupted)) => return Ok(None),
+            Some(Err(refusal)) => return Err(refusal),
+            Some(Ok(prompt::Reply::Answer(answer))) => {
+                let operation = operation_id(None)?;
+                let sent = crate::commands::answer::send(
+                    session,
+                    &question.feature_id,
+                    &id,
+                    &answer,
+                    "human",
+                    &operation,
+                );
+                if let Err(refusal) = sent {
+                    talk(&format!("{} {}", yellow("not taken:"), refusal.message));
+                    // Closed meanwhile: the loop sees it. Still open: the human says it again.
+                    let again = refusal.code == ErrorCode::QuestionInvalidAnswer;
+                    here = again.then(|| prompt::Beside::start(question));
+                }
+            }
+        }
+    }
+}
+
+fn vanished(id: &QuestionId) -> Refusal {
+    Refusal::new(ErrorCode::Internal, format!("question {id} was committed and cannot be found"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_feature_of_a_lone_question_belongs_to_its_operation() {
+        let operation = OperationId::parse("op_1").unwrap();
+        assert_eq!(adhoc_feature(&operation), adhoc_feature(&operation));
+        let other = OperationId::parse("op_2").unwrap();
+        assert_ne!(adhoc_feature(&operation), adhoc_feature(&other));
+        assert!(aop_kernel::ids::FeatureId::parse(&adhoc_feature(&other)).is_ok());
+    }
+}

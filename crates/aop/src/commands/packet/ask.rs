@@ -1,0 +1,87 @@
+//! `aop packet ask`: opens a gate by asking a human. The question is durable; its answer becomes the record at
+//! `answer_path`, which is written once and never over something else.
+
+use super::{locate, told};
+use crate::asking::{Asking, Closed, put};
+use crate::cli::Global;
+use crate::commands::ask::milliseconds;
+use crate::commands::spec::load;
+use crate::output::{CommandResult, Reply, Screen, talk};
+use crate::project::{Project, operation_id};
+use aop_ask::AnswerSpec;
+use aop_ask::gate::{Gate, GateState, Packet};
+use aop_kernel::question::QuestionState;
+use aop_kernel::{ErrorCode, Refusal};
+use std::path::PathBuf;
+
+/// What to ask, and how.
+#[derive(Debug, clap::Args)]
+pub(super) struct AskArgs {
+    /// The instruction packet (JSON; - for standard input)
+    file: PathBuf,
+    /// Move a record that is no valid answer aside and ask
+    #[arg(long)]
+    replace: bool,
+    /// The feature that waits meanwhile (default: one made for this question)
+    #[arg(long)]
+    feature_id: Option<String>,
+    /// How long to wait, for instance 90s, 15m or 2h; never longer than the policy says
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
+    /// Makes a retry safe: the same id asks once and waits again
+    #[arg(long)]
+    operation_id: Option<String>,
+}
+
+/// Asks unless the gate is open already, and tells the gate's state afterwards.
+pub(super) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
+    let operation = operation_id(args.operation_id.as_deref())?;
+    let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
+    let project = Project::find(global)?;
+    let packet = load(&args.file, "an instruction packet", Packet::parse)?;
+    let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None)) };
+    let place = locate(&project, &args.file, gate)?;
+    match packet.judge(place.read()?.as_deref()) {
+        GateState::Missing => {}
+        GateState::Invalid(_) if args.replace => {
+            let aside = place.move_aside()?;
+            talk(&format!("moved the old record to {}", aside.display()));
+        }
+        state => return Ok(told(&state, Some(gate))),
+    }
+    let session = project.open()?;
+    let prompt = format!("Before the next step: {}", gate.spec.topic());
+    let asking = Asking {
+        prompt: &prompt,
+        expected: None,
+        spec: Some(gate.spec.clone()),
+        feature_id: args.feature_id.as_deref(),
+        timeout_ms,
+        question_type: "clarification",
+        operation,
+        watched: screen.is_text(),
+    };
+    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(130)) };
+    let Some(record) = record(gate, &closed)? else { return Ok(told(&GateState::Missing, Some(gate))) };
+    // Looked up again: the project may have changed while the human thought.
+    let place = locate(&session.project, &args.file, gate)?;
+    if place.write_new(&record)? {
+        closed.delivered(&session)?;
+    }
+    Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate)))
+}
+
+/// The record to write; none when nobody answered.
+fn record(gate: &Gate, closed: &Closed) -> Result<Option<Vec<u8>>, Refusal> {
+    let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
+    else {
+        return Ok(None);
+    };
+    let unfit = |violations: Vec<aop_ask::Violation>| {
+        Refusal::new(ErrorCode::Internal, "the accepted answer does not make a valid record")
+            .fact("violations", violations)
+    };
+    let answers = aop_ask::Answers::check(&gate.spec, answer).map_err(unfit)?;
+    let record = AnswerSpec::new(&gate.spec, &answers, &at.to_string(), by).map_err(unfit)?;
+    Ok(Some(format!("{:#}\n", record.to_json()).into_bytes()))
+}

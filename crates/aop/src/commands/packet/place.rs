@@ -1,0 +1,205 @@
+//! Where an answer record stands: an `answer_path` resolved on the real file system, symlinks included, and
+//! refused when it leads out of the project or into `.aop/`.
+
+use crate::project::AOP_DIR;
+use aop_ask::{Violation, gate::answer_path, json as reader};
+use aop_kernel::{ErrorCode, Refusal};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Component, Path, PathBuf};
+
+/// A resolved path that is safe to read and write.
+#[derive(Debug)]
+pub(crate) struct Place(PathBuf);
+
+impl Place {
+    /// Follows `path` from the project's root, one component at a time, so that `..` means what the file
+    /// system would make of it.
+    pub(crate) fn resolve(root: &Path, path: &str) -> Result<Self, Violation> {
+        answer_path(path).map_err(|reason| unsafe_path(path, reason))?;
+        let root =
+            root.canonicalize().map_err(|_| unsafe_path(path, "the project's root cannot be resolved"))?;
+        let mut place = root.clone();
+        for component in Path::new(path).components() {
+            match component {
+                Component::CurDir => {}
+                Component::ParentDir => {
+                    place.pop();
+                }
+                Component::Normal(name) => {
+                    place.push(name);
+                    if place.is_symlink() {
+                        place = place
+                            .canonicalize()
+                            .map_err(|_| unsafe_path(path, "it goes through a symlink that leads nowhere"))?;
+                    }
+                }
+                Component::RootDir | Component::Prefix(_) => return Err(unsafe_path(path, "it is absolute")),
+            }
+            if !place.starts_with(&root) {
+                return Err(unsafe_path(path, "it leads out of the project"));
+            }
+        }
+        let kept = root.join(AOP_DIR);
+        let kept_real = kept.canonicalize().unwrap_or_else(|_| kept.clone());
+        if place.starts_with(&kept) || place.starts_with(&kept_real) {
+            return Err(unsafe_path(path, "it leads into .aop/"));
+        }
+        if place == root || place.is_dir() {
+            return Err(unsafe_path(path, "it names a folder"));
+        }
+        Ok(Place(place))
+    }
+
+    /// Writes a record where nothing stands: as a whole or not at all, synced, and never over something else.
+    /// False when something stood there first.
+    pub(crate) fn write_new(&self, content: &[u8]) -> Result<bool, Refusal> {
+        let write = || -> std::io::Result<bool> {
+            let parent = self.0.parent().unwrap_or(Path::new("."));
+            std::fs::create_dir_all(parent)?;
+            let name = self.0.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            let temporary = parent.join(format!(".{name}.{}.tmp", std::process::id()));
+            let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            let linked = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
+                // A link, unlike a rename, never replaces what stands there.
+                std::fs::hard_link(&temporary, &self.0)
+            });
+            std::fs::remove_file(&temporary)?;
+            match linked {
+                Ok(()) => File::open(parent)?.sync_all().map(|()| true),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        write().map_err(|error| self.failed("written", &error))
+    }
+
+    /// Moves what stands there out of the way, under a name that is free; that name.
+    pub(crate) fn move_aside(&self) -> Result<PathBuf, Refusal> {
+        let mut number = 1;
+        loop {
+            let mut aside = self.0.clone().into_os_string();
+            aside.push(format!(".invalid-{number}"));
+            let aside = PathBuf::from(aside);
+            match std::fs::hard_link(&self.0, &aside) {
+                Ok(()) => {
+                    std::fs::remove_file(&self.0).map_err(|error| self.failed("moved aside", &error))?;
+                    return Ok(aside);
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < 1_000 => number += 1,
+                Err(error) => return Err(self.failed("moved aside", &error)),
+            }
+        }
+    }
+
+    fn failed(&self, what: &str, error: &std::io::Error) -> Refusal {
+        let message = format!("'{}' cannot be {what}: {error}", self.0.display());
+        Refusal::new(ErrorCode::StoreUnavailable, message)
+            .hint("check the permissions of that file and its folder")
+    }
+
+    /// What stands there, if anything does. More than a record could be is cut off, which makes it invalid.
+    pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, Refusal> {
+        let file = match File::open(&self.0) {
+            Ok(file) => file,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(self.failed("read", &error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(reader::MAX_BYTES as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|error| self.failed("read", &error))?;
+        Ok(Some(bytes))
+    }
+}
+
+fn unsafe_path(path: &str, reason: &str) -> Violation {
+    Violation {
+        code: "unsafe_path",
+        path: "/answer_path".to_owned(),
+        message: format!("answer_path is {path:?}: {reason}"),
+        hint: "name a file below the project's root, outside .aop/, without symlinks that lead elsewhere"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// A project folder with a file outside of it, gone after the test.
+    struct Yard(PathBuf);
+
+    impl Yard {
+        fn new(name: &str) -> Self {
+            let base = std::env::temp_dir().join(format!("aop-place-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(base.join("project/.aop")).unwrap();
+            std::fs::create_dir_all(base.join("project/answers")).unwrap();
+            std::fs::write(base.join("outside.json"), "{}").unwrap();
+            Yard(base)
+        }
+
+        fn root(&self) -> PathBuf {
+            self.0.join("project")
+        }
+
+        fn refused(&self, path: &str) -> String {
+            Place::resolve(&self.root(), path).unwrap_err().message
+        }
+    }
+
+    impl Drop for Yard {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_plain_path_is_read_and_a_missing_one_is_nothing() {
+        let yard = Yard::new("plain");
+        std::fs::write(yard.root().join("answers/a.json"), "x").unwrap();
+        let read = |path: &str| Place::resolve(&yard.root(), path).unwrap().read().unwrap();
+        assert_eq!(read("answers/../answers/a.json"), Some(b"x".to_vec()));
+        assert_eq!(read("answers/b.json"), None);
+        assert_eq!(read("new/folder/b.json"), None);
+        assert_eq!(read("answers/a.json/below"), None);
+    }
+
+    #[test]
+    fn no_symlink_leads_out_of_the_project() {
+        let yard = Yard::new("out");
+        let root = yard.root();
+        symlink("../outside.json", root.join("file.json")).unwrap();
+        symlink("..", root.join("folder")).unwrap();
+        symlink("gone/away", root.join("dangling.json")).unwrap();
+        symlink("loop.json", root.join("loop.json")).unwrap();
+        assert!(yard.refused("file.json").contains("out of the project"));
+        assert!(yard.refused("folder/outside.json").contains("out of the project"));
+        assert!(yard.refused("folder/new.json").contains("out of the project"));
+        assert!(yard.refused("dangling.json").contains("leads nowhere"));
+        assert!(yard.refused("loop.json").contains("leads nowhere"));
+    }
+
+    #[test]
+    fn dots_after_a_symlink_mean_what_the_file_system_makes_of_them() {
+        let yard = Yard::new("dots");
+        std::fs::create_dir_all(yard.root().join("deep/er")).unwrap();
+        symlink("deep/er", yard.root().join("short")).unwrap();
+        let place = Place::resolve(&yard.root(), "short/../a.json").unwrap();
+        assert!(place.0.ends_with("project/deep/a.json"));
+    }
+
+    #[test]
+    fn nothing_leads_into_aop_and_no_folder_is_a_record() {
+        let yard = Yard::new("aop");
+        symlink(".aop", yard.root().join("state")).unwrap();
+        assert!(yard.refused(".aop/x.json").contains(".aop/"));
+        assert!(yard.refused("state/x.json").contains("into .aop/"));
+        assert!(yard.refused("answers").contains("folder"));
+        assert!(yard.refused("../outside.json").contains("leaves the project"));
+    }
+}

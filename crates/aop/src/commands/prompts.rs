@@ -1,0 +1,124 @@
+//! `aop prompts …`: check and compile Canonical Prompt Specs. Needs no project.
+
+use super::spec::load;
+use crate::output::style::{bold, clean, dim, green, yellow};
+use crate::output::{CommandResult, Reply};
+use aop_ask::prompts::{self, Findings, Plan};
+use aop_ask::{OnEscape, Violation, json as reader};
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use clap::Subcommand;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Check and compile prompt specs: a protocol's questions as small executable steps
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aop prompts check examples/prompts/*.json
+  aop prompts compile review.json --protocol review --source review.md --task-sync")]
+pub(crate) struct PromptsArgs {
+    #[command(subcommand)]
+    command: PromptsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum PromptsCommand {
+    /// List errors (exit 2) and warnings (exit 0) of prompt specs
+    Check {
+        /// Prompt specs (JSON; - for standard input)
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
+    /// Make a prompt spec from question specs and AskUserQuestion calls
+    Compile {
+        /// Question specs, native calls, or lists of them (JSON), in the order they are asked
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+        /// The protocol's name: lower-case letters, digits and hyphens
+        #[arg(long)]
+        protocol: String,
+        /// The Markdown file that the protocol is written in
+        #[arg(long, value_name = "FILE.md")]
+        source: String,
+        /// The document's version
+        #[arg(long, default_value = "1.0.0")]
+        spec_version: String,
+        /// What Esc does in every step
+        #[arg(long, value_enum, default_value_t = super::spec::Escape::Terminate)]
+        on_escape: super::spec::Escape,
+        /// Also map task tools to update_plan
+        #[arg(long)]
+        task_sync: bool,
+    },
+}
+
+/// Runs one of the subcommands.
+pub(crate) fn run(args: &PromptsArgs) -> CommandResult {
+    match &args.command {
+        PromptsCommand::Check { files } => check(files),
+        PromptsCommand::Compile { files, protocol, source, spec_version, on_escape, task_sync } => {
+            let plan = Plan {
+                protocol: protocol.clone(),
+                version: spec_version.clone(),
+                source: source.clone(),
+                on_escape: OnEscape::from(*on_escape),
+                task_sync: *task_sync,
+            };
+            compile(files, &plan)
+        }
+    }
+}
+
+fn check(files: &[PathBuf]) -> CommandResult {
+    let mut items = Vec::new();
+    let mut text = String::new();
+    let mut violations = Vec::new();
+    for file in files {
+        let Findings { errors, warnings } = load(file, "a prompt spec", |bytes| Ok(prompts::check(bytes)))?;
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{} {}", green("valid:"), bold(&clean(&file.display().to_string())));
+        for warning in &warnings {
+            let _ = writeln!(text, "  {} {}", yellow("warning:"), clean(&warning.to_string()));
+        }
+        violations.extend(errors.iter().map(|violation| in_file(file, violation)));
+        items.push(json!({"file": file, "valid": errors.is_empty(), "warnings": warnings}));
+    }
+    if violations.is_empty() {
+        return Ok(Reply::ok(Envelope::success(&json!({"items": items})), text));
+    }
+    let broken = items.iter().filter(|item| item["valid"] == false).count();
+    let count = violations.len();
+    Err(Refusal::new(
+        ErrorCode::InvalidDocument,
+        format!("{broken} of {} prompt specs cannot be used: {count} errors", files.len()),
+    )
+    .hint("correct each error and check again")
+    .fact("violations", violations)
+    .fact("items", items))
+}
+
+/// A violation that also names its file.
+fn in_file(file: &Path, violation: &Violation) -> Value {
+    let mut value = json!(violation);
+    value["file"] = json!(file);
+    value
+}
+
+fn compile(files: &[PathBuf], plan: &Plan) -> CommandResult {
+    let mut specs = Vec::new();
+    for file in files {
+        let what = "a question spec or a call of AskUserQuestion";
+        specs.extend(load(file, what, |bytes| prompts::inputs(&reader::read(bytes)?))?);
+    }
+    let compiled = prompts::compile(&specs, plan).map_err(|found| {
+        Refusal::new(ErrorCode::InvalidDocument, "no valid prompt spec comes out of this")
+            .hint("see the violations; --protocol, --source and --spec-version stand in the document")
+            .fact("violations", found)
+    })?;
+    let mut text = clean(&serde_json::to_string_pretty(&compiled.spec).unwrap_or_default());
+    for warning in &compiled.warnings {
+        let _ = write!(text, "\n{}", dim(&clean(&format!("warning: {}", warning.message))));
+    }
+    let data = json!({"document": compiled.spec, "warnings": compiled.warnings});
+    Ok(Reply::ok(Envelope::success(&data), text))
+}

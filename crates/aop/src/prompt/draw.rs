@@ -1,0 +1,113 @@
+//! One native request of the terminal dialogue, drawn; its reply, as the dialogue takes it.
+
+use crate::output::style::{clean, dim};
+use crate::output::talk;
+use inquire::{InquireError, MultiSelect, Password, PasswordDisplayMode, Select, Text};
+use serde_json::{Value, json};
+
+/// Why there is no reply.
+pub(super) enum Stop {
+    /// Ctrl-C.
+    Interrupted,
+    /// The terminal failed.
+    Failed(String),
+}
+
+/// The last entry of a list that also takes free text.
+const OTHER: &str = "something else …";
+
+/// Draws the request and waits for the human.
+pub(super) fn draw(input: &Value) -> Result<Value, Stop> {
+    let text = |key: &str| clean(input[key].as_str().unwrap_or_default());
+    let question = text("question");
+    let options: Vec<&Value> = input["options"].as_array().into_iter().flatten().collect();
+    previews(&options);
+    let drawn = match input["kind"].as_str() {
+        Some("select") => select(&question, &options, input["allow_other"] == true),
+        Some("multi_select") => multi_select(&question, &options, input["allow_other"] == true),
+        _ if input["secret"] == true => secret(&question),
+        _ => free_text(&question),
+    };
+    match drawn {
+        Ok(Some(reply)) => Ok(reply),
+        Ok(None) => Ok(json!({"escaped": true})),
+        Err(InquireError::OperationInterrupted) => Err(Stop::Interrupted),
+        Err(error) => Err(Stop::Failed(error.to_string())),
+    }
+}
+
+/// Previews stand above the list: a list has no room for them.
+fn previews(options: &[&Value]) {
+    for option in options {
+        if let Some(preview) = option["preview"].as_str() {
+            talk(&format!(
+                "{}\n{}",
+                dim(&format!("── {}", clean(option["label"].as_str().unwrap_or_default()))),
+                clean(preview)
+            ));
+        }
+    }
+}
+
+/// "label — description", or the label alone when the description says no more.
+fn entries(options: &[&Value]) -> Vec<String> {
+    let entry = |option: &&Value| {
+        let text = |key: &str| clean(option[key].as_str().unwrap_or_default()).replace('\n', " ");
+        let (label, description) = (text("label"), text("description"));
+        if description.is_empty() || description == label {
+            label
+        } else {
+            format!("{label} — {description}")
+        }
+    };
+    options.iter().map(entry).collect()
+}
+
+fn label(options: &[&Value], index: usize) -> Value {
+    options.get(index).map(|option| option["label"].clone()).unwrap_or_default()
+}
+
+fn select(question: &str, options: &[&Value], other: bool) -> Result<Option<Value>, InquireError> {
+    let mut list = entries(options);
+    if other {
+        list.push(OTHER.to_owned());
+    }
+    let help = "↑↓ choose, type to filter, enter to answer, esc to leave it";
+    let Some(chosen) = Select::new(question, list).with_help_message(help).raw_prompt_skippable()? else {
+        return Ok(None);
+    };
+    if chosen.index < options.len() {
+        return Ok(Some(json!({"selected": [label(options, chosen.index)]})));
+    }
+    free_text("Your own words:")
+}
+
+fn multi_select(question: &str, options: &[&Value], other: bool) -> Result<Option<Value>, InquireError> {
+    let help = "↑↓ move, space to choose, enter to answer, esc to leave it";
+    let Some(chosen) =
+        MultiSelect::new(question, entries(options)).with_help_message(help).raw_prompt_skippable()?
+    else {
+        return Ok(None);
+    };
+    let selected: Vec<Value> = chosen.iter().map(|entry| label(options, entry.index)).collect();
+    if !other {
+        return Ok(Some(json!({"selected": selected})));
+    }
+    let more = Text::new("Anything else?").with_help_message("enter for nothing else").prompt_skippable()?;
+    Ok(more.map(|text| json!({"selected": selected, "text": text})))
+}
+
+fn free_text(question: &str) -> Result<Option<Value>, InquireError> {
+    let typed =
+        Text::new(question).with_help_message("enter to answer, esc to leave it").prompt_skippable()?;
+    Ok(typed.map(|text| json!({"text": text})))
+}
+
+fn secret(question: &str) -> Result<Option<Value>, InquireError> {
+    let typed = Password::new(question)
+        .without_confirmation()
+        .with_display_mode(PasswordDisplayMode::Masked)
+        .with_help_message("not shown; enter to answer, esc to leave it")
+        .prompt_skippable()?;
+    Ok(typed.map(|text| json!({"text": text})))
+}
