@@ -1,6 +1,7 @@
 //! `aop turn judge`: what a recorded turn came to, and on request why.
 
 use super::engine::EngineAndMode;
+use crate::output::style::clean;
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_turn::ask::question_arguments;
@@ -81,7 +82,8 @@ fn judged(args: &JudgeArgs) -> Result<(Map<String, Value>, String), Refusal> {
     if args.explain {
         explain(&mut data, &turn, &verdict);
     }
-    Ok((data, text(&verdict, args.explain)))
+    // Most of the words are an agent's.
+    Ok((data, clean(&text(&verdict, args.explain))))
 }
 
 fn read_turn(args: &JudgeArgs) -> Result<Turn, Refusal> {
