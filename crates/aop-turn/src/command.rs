@@ -44,6 +44,13 @@ pub enum Conversation<'a> {
     Resume(&'a str),
 }
 
+/// Whether a text can be an engine's handle on a command line: an id that began with a dash would be read as an
+/// option, and handles come from streams that a model has a hand in.
+pub fn is_session_handle(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    !id.is_empty() && id.len() <= 128 && !id.starts_with('-') && id.chars().all(is_plain)
+}
+
 /// How the prompt reaches the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptBy {
@@ -240,6 +247,16 @@ mod tests {
         assert_eq!(Version::parse("1.2"), Some(Version(1, 2, 0)));
         assert_eq!(Version::parse("none"), None);
         assert_eq!(Version::parse(""), None);
+    }
+
+    #[test]
+    fn a_handle_cannot_be_an_option_or_a_path() {
+        for id in ["x", "session-0a1b", "01a1dd01-2cb8-7571", "a.b:c_d"] {
+            assert!(is_session_handle(id), "{id}");
+        }
+        for id in ["", "-x", "--yolo", "a b", "../x", "a/b", "é", "a\nb", &"x".repeat(129)] {
+            assert!(!is_session_handle(id), "{id}");
+        }
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What one turn of an engine means: streams to events, evidence to outcome, patches and command lines.
 //!
 //! The way through this crate: bytes → [`stream`] (events) → [`turn`] (what is left of a turn once it is over)
-//! → [`judge`] (the outcome) → [`ask`] (what to ask a human) or [`repair`] (what to tell the engine). Everything is
-//! a pure function of its arguments: no clock, no randomness, no I/O; a JSON Schema check comes in as a
-//! function.
+//! → [`mod@judge`] (the outcome) → [`ask`] (what to ask a human) or [`repair`] (what to tell the engine). How a
+//! turn is started is said by [`command`], [`patch`] and, for Codex's structured output, [`flat`]. Everything is a
+//! pure function of its arguments: no clock, no randomness, no I/O; a JSON Schema check comes in as a function.
 
 pub mod ask;
 pub mod command;

@@ -42,7 +42,7 @@ pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
             None => {
                 fence = Fence::opened_by(line, offset, end);
                 let content = line.trim_start_matches(' ');
-                if fence.is_none() && content.starts_with('{') && line.len() - content.len() < 4 {
+                if content.starts_with('{') && line.len() - content.len() < 4 {
                     bare_starts.push(offset);
                 }
             }

@@ -27,6 +27,15 @@ words! {
     }
 }
 
+/// What a reply is held to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// Any text will do, whatever the kind: an engine's own interaction.
+    Open,
+    /// What the record expects, because the asker said so in the record's own terms.
+    AsExpected,
+}
+
 /// One ask, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
@@ -36,14 +45,25 @@ pub struct Ask {
     pub question_type: QuestionType,
     /// Whether the feature waits for it.
     pub blocking: bool,
-    /// Facts beside the prompt.
+    /// What a reply is held to.
+    pub reply: Reply,
+    /// Facts beside the prompt: an object, or `null`.
     pub details: Value,
     /// What the record enforces; `null` takes any text.
     pub expected_answer: Value,
     /// A `QuestionSpec`, where people can be given a form.
     pub spec: Option<Value>,
     /// The engine's calls that wait for the answer. Empty when the answer is the next message.
-    pub calls: Vec<String>,
+    pub calls: Vec<WaitingCall>,
+}
+
+/// A call that waits. Several may share one form; each gets the answers to its own questions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitingCall {
+    /// The engine's id of the call.
+    pub call_id: String,
+    /// How many of the form's questions are its own, in order; 0 where there is no card.
+    pub questions: usize,
 }
 
 impl Ask {
@@ -63,6 +83,7 @@ impl Ask {
             interaction,
             question_type,
             blocking: true,
+            reply: Reply::Open,
             details: Value::Null,
             expected_answer: Value::Null,
             spec: None,

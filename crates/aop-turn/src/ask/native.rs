@@ -1,9 +1,10 @@
 //! Native asks to one ask. Cards that wait together become one form: an engine that asks twice in a message
 //! can be resumed only once.
 
-use super::{Ask, QuestionType, dialect::with_record_fields};
+use super::{Ask, QuestionType, Reply, WaitingCall, dialect::with_record_fields};
 use crate::interaction::{Choice, DecisionPolicy, Interaction, InteractionId, Kind};
 use crate::native::{AskBody, CardQuestion, NativeAsk, card_spec};
+use aop_ask::QuestionSpec;
 use serde_json::{Map, Value, json};
 
 /// The ask behind the native asks that wait, or why there is none. `asks` is not empty.
@@ -16,7 +17,7 @@ pub(crate) fn from_native(asks: &[&NativeAsk], attempt: u32) -> Result<Ask, Stri
             AskBody::Unusable(reason) => return Err(reason.clone()),
             AskBody::Card(questions) => {
                 card.extend(questions.iter().cloned());
-                calls.push(ask.call_id.clone());
+                calls.push(WaitingCall { call_id: ask.call_id.clone(), questions: questions.len() });
             }
             AskBody::Prompt(_) | AskBody::Permission { .. } => single = single.or(Some(*ask)),
         }
@@ -31,7 +32,7 @@ pub(crate) fn from_native(asks: &[&NativeAsk], attempt: u32) -> Result<Ask, Stri
         AskBody::Prompt(fields) => prompt_ask(id, attempt, fields),
         AskBody::Card(_) | AskBody::Unusable(_) => return Err("the engine asks nothing".to_owned()),
     };
-    made.calls = vec![ask.call_id.clone()];
+    made.calls = vec![WaitingCall { call_id: ask.call_id.clone(), questions: 0 }];
     Ok(made)
 }
 
@@ -43,8 +44,8 @@ fn call_id(call: &str, attempt: u32) -> InteractionId {
     }
 }
 
-fn card_ask(card: &[CardQuestion], calls: Vec<String>, attempt: u32) -> Ask {
-    let id = call_id(calls.first().map_or("", String::as_str), attempt);
+fn card_ask(card: &[CardQuestion], calls: Vec<WaitingCall>, attempt: u32) -> Ask {
+    let id = call_id(calls.first().map_or("", |call| &call.call_id), attempt);
     let spec = card_spec("engine_ask", card);
     let mut interaction = Interaction::open(id, attempt, card_prompt(card));
     if let [question] = card {
@@ -64,14 +65,10 @@ fn card_ask(card: &[CardQuestion], calls: Vec<String>, attempt: u32) -> Ask {
         }
     } else {
         interaction.kind = Kind::FillFields;
-        let questions = spec.as_ref().and_then(|spec| spec.get("questions")).and_then(Value::as_array);
-        interaction.required_fields = questions
-            .into_iter()
-            .flatten()
-            .filter_map(|question| question.get("id").and_then(Value::as_str).map(str::to_owned))
-            .collect();
+        let questions = spec.iter().flat_map(|spec| spec.questions());
+        interaction.required_fields = questions.map(|question| question.id().to_owned()).collect();
     }
-    Ask { spec, calls, ..Ask::of(interaction) }
+    Ask { spec: spec.map(|spec| spec.to_json()), calls, ..Ask::of(interaction) }
 }
 
 fn card_prompt(card: &[CardQuestion]) -> String {
@@ -92,13 +89,22 @@ fn prompt_ask(id: InteractionId, attempt: u32, fields: &Map<String, Value>) -> A
     if !ask.interaction.options.is_empty() && ask.interaction.kind == Kind::OpenText {
         ask.interaction.kind = Kind::ChooseOne;
     }
-    ask.spec = fields.get("spec").filter(|spec| spec.is_object()).cloned();
+    ask.reply = Reply::AsExpected;
+    ask.spec =
+        fields.get("spec").and_then(|spec| QuestionSpec::from_json(spec).ok()).map(|spec| spec.to_json());
+    if ask.spec.is_some() {
+        // A spec says what it expects; choices beside it would contradict it.
+        ask.expected_answer = Value::Null;
+    }
     ask
 }
 
 fn permission_ask(id: InteractionId, attempt: u32, tool: &str, summary: &str, input: &Value) -> Ask {
-    let mut interaction =
-        Interaction::open(id, attempt, format!("Allow the engine to use {tool}?\n\n{summary}"));
+    let prompt = match tool {
+        "ExitPlanMode" => format!("Let the engine go ahead with this plan?\n\n{summary}"),
+        _ => format!("Allow the engine to use {tool}?\n\n{summary}"),
+    };
+    let mut interaction = Interaction::open(id, attempt, prompt);
     interaction.kind = Kind::Confirm;
     interaction.options = [("Allow", "allow"), ("Deny", "deny")]
         .map(|(label, value)| Choice { label: label.to_owned(), value: value.into() })
@@ -106,6 +112,7 @@ fn permission_ask(id: InteractionId, attempt: u32, tool: &str, summary: &str, in
     interaction.default_decision_policy = DecisionPolicy::Decline;
     Ask {
         question_type: QuestionType::PermissionOverride,
+        reply: Reply::AsExpected,
         details: json!({"tool": tool, "input": input}),
         // Free words are welcome and never mean yes: only the exact choice allows.
         expected_answer: json!({"kind": "single_choice", "choices": ["allow", "deny"], "allow_other": true}),

@@ -1,14 +1,15 @@
 //! An ask as the arguments of `feature.question_create`, without what only the caller knows (feature, role,
 //! session, operation).
 
-use super::Ask;
+use super::{Ask, Reply};
 use serde_json::{Map, Value, json};
 
 /// The record takes no longer prompt.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
 const CUT_NOTE: &str = "\n\n[… the message goes on; the whole of it is in the transcript]";
 
-/// The arguments. The interaction goes along so that surfaces can show it as the engine meant it.
+/// The arguments. An open interaction goes along so that surfaces can show it as the engine meant it; a record with
+/// an interaction takes any text, so one that expects something has none.
 pub fn question_arguments(ask: &Ask) -> Map<String, Value> {
     let prompt = fitted(&ask.interaction.prompt);
     let mut interaction = ask.interaction.clone();
@@ -23,7 +24,10 @@ pub fn question_arguments(ask: &Ask) -> Map<String, Value> {
         arguments.insert("spec".into(), spec.clone());
     }
     arguments.insert("default_decision_policy".into(), interaction.default_decision_policy.as_str().into());
-    arguments.insert("interaction".into(), json!(interaction));
+    match ask.reply {
+        Reply::Open => arguments.insert("interaction".into(), json!(interaction)),
+        Reply::AsExpected => None,
+    };
     arguments
 }
 
@@ -60,18 +64,46 @@ mod tests {
         assert_eq!(arguments["details"], json!({"paths": ["a"]}));
         assert_eq!(arguments["expected_answer"]["choices"], json!(["approve", "deny"]));
         assert_eq!(arguments["default_decision_policy"], "decline");
-        assert_eq!(arguments["interaction"]["interaction_id"], 3);
-        assert_eq!(arguments["interaction"]["options"][0]["label"], "approve");
+        assert_eq!(arguments.get("interaction"), None, "the record enforces what it expects");
+        assert_eq!(ask.interaction.interaction_id, InteractionId::Number(3));
+        assert_eq!(ask.interaction.options[0].label, "approve");
     }
 
     #[test]
     fn slips_in_side_fields_do_not_cost_the_question() {
         let object = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "?",
-            "question_type": "whim", "expected_answer": {"kind": "single_choice", "choices": ["a", "a"]}}});
+            "question_type": "whim", "details": "why not", "expected_answer": {"kind": "single_choice", "choices": ["a", "a"]}}});
         let Payload::Ask(ask) = read_payload(object.as_object().unwrap(), 1) else { panic!() };
         let arguments = question_arguments(&ask);
         assert_eq!(arguments["question_type"], "clarification");
         assert_eq!(arguments["expected_answer"], Value::Null);
+        assert_eq!(arguments["details"], json!({"text": "why not"}));
+        assert_eq!(arguments["interaction"]["prompt"], "?", "nothing is expected, so the reply is open");
+    }
+
+    #[test]
+    fn an_expectation_keeps_only_what_goes_with_its_kind() {
+        for (given, kept) in [
+            (json!({"kind": "free_text", "choices": ["a"], "why": 1}), json!({"kind": "free_text"})),
+            (
+                json!({"kind": "multi_choice", "choices": ["a", "b"], "allow_other": true, "default": ["a"], "x": 1}),
+                json!({"kind": "multi_choice", "choices": ["a", "b"], "allow_other": true, "default": ["a"]}),
+            ),
+            (
+                json!({"kind": "single_choice", "choices": ["a"], "default": "z"}),
+                json!({"kind": "single_choice", "choices": ["a"]}),
+            ),
+            (
+                json!({"kind": "json", "schema": {"type": "object"}, "choices": []}),
+                json!({"kind": "json", "schema": {"type": "object"}}),
+            ),
+            (json!({"kind": "form"}), Value::Null),
+            (json!("yes"), Value::Null),
+        ] {
+            let object = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "?", "expected_answer": given}});
+            let Payload::Ask(ask) = read_payload(object.as_object().unwrap(), 1) else { panic!() };
+            assert_eq!(question_arguments(&ask)["expected_answer"], kept);
+        }
     }
 
     #[test]
@@ -80,7 +112,9 @@ mod tests {
             native("a", &json!({"questions": [{"question": "One?", "header": "H", "options": ["x", "y"]}]}));
         let second = native("b", &json!({"questions": [{"question": "Two?", "header": "H"}]}));
         let ask = from_native(&[&first, &second], 1).unwrap();
-        assert_eq!(ask.calls, ["a", "b"]);
+        let calls: Vec<(&str, usize)> =
+            ask.calls.iter().map(|call| (call.call_id.as_str(), call.questions)).collect();
+        assert_eq!(calls, [("a", 1), ("b", 1)]);
         assert_eq!(ask.interaction.prompt, "1. One?\n2. Two?");
         let arguments = question_arguments(&ask);
         assert_eq!(arguments["spec"]["questions"][1]["id"], "h_2");
@@ -101,16 +135,23 @@ mod tests {
     }
 
     #[test]
-    fn our_own_tool_keeps_choices_and_spec() {
-        let spec = json!({"version": 1, "topic": "t", "questions": []});
-        let ask = native("c", &json!({"prompt": "Which?", "choices": ["a", "b"], "spec": spec}));
-        let arguments = question_arguments(&from_native(&[&ask], 1).unwrap());
+    fn our_own_tool_keeps_choices_or_spec() {
+        let ask = native("c", &json!({"prompt": "Which?", "choices": ["a", "b"], "spec": {"version": 0}}));
+        let ask = from_native(&[&ask], 1).unwrap();
+        assert_eq!(ask.interaction.kind.as_str(), "choose_one");
+        let arguments = question_arguments(&ask);
         assert_eq!(
             arguments["expected_answer"],
             json!({"kind": "single_choice", "choices": ["a", "b"], "allow_other": false})
         );
+        assert_eq!(arguments.get("spec"), None, "an unusable spec does not cost the question");
+
+        let spec = json!({"version": 1, "topic": "t", "questions": [
+            {"id": "a", "header": "A", "question": "A?", "kind": "free_text", "required": true}]});
+        let ask = native("c", &json!({"prompt": "Which?", "choices": ["a", "b"], "spec": spec}));
+        let arguments = question_arguments(&from_native(&[&ask], 1).unwrap());
         assert_eq!(arguments["spec"], spec);
-        assert_eq!(arguments["interaction"]["kind"], "choose_one");
+        assert_eq!(arguments["expected_answer"], Value::Null, "a spec expects its form");
     }
 
     #[test]

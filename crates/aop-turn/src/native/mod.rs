@@ -78,7 +78,11 @@ pub fn read_ask(input: &Value) -> AskBody {
     }
     for key in ["prompt", "question", "message"] {
         if let Some(prompt) = non_blank(fields.get(key)) {
-            let prompt = Value::from(prompt);
+            // An MCP server may send people to a page; without its address the message says nothing.
+            let prompt = match non_blank(fields.get("url")) {
+                Some(url) => Value::from(format!("{prompt}\n\n{url}")),
+                None => Value::from(prompt),
+            };
             let mut fields = fields.clone();
             fields.insert("prompt".into(), prompt);
             return AskBody::Prompt(fields);

@@ -18,8 +18,10 @@ const MAX_OPEN_CALLS: usize = 64;
 pub(super) struct Claude {
     session_known: bool,
     open_calls: Vec<String>,
-    /// Requests to the host: their id and the call they are about.
+    /// Requests to the host: their id and the call they are about; of an elicitation, its own id.
     requests: Vec<(String, String)>,
+    /// The message that the main agent is at.
+    message: Option<String>,
 }
 
 impl LineFormat for Claude {
@@ -69,6 +71,10 @@ impl Claude {
             Some(_) => Author::Sub,
         };
         let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
+        if author == Author::Main && id != self.message {
+            self.message.clone_from(&id);
+            self.settle_elicitations(out);
+        }
         let write = |text: &str| {
             let (message, text) = (id.clone(), text.to_owned());
             EventKind::Text(Text { author, message, piece: Piece::Whole, text })
@@ -145,6 +151,14 @@ impl Claude {
             if let Some(call) = call.filter(|call| self.open_calls.iter().any(|open| open == call)) {
                 self.settle(call.to_owned(), out);
             }
+        }
+    }
+
+    /// The reply to an elicitation goes to the MCP server and shows nowhere; that the agent speaks again does.
+    fn settle_elicitations(&mut self, out: &mut Out<'_, '_>) {
+        let is_elicitation = |(request, call): &mut (String, String)| request == call;
+        for (_, call_id) in self.requests.extract_if(.., is_elicitation).collect::<Vec<_>>() {
+            self.settle(call_id, out);
         }
     }
 

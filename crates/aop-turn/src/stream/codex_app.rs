@@ -6,7 +6,7 @@
 
 use super::codex::tool_call;
 use super::{Author, Covers, Ended, EventKind, Out, Piece, Text, Usage, number, text};
-use crate::native::{AskBody, NativeAsk, Stage, read_ask, read_permission};
+use crate::native::{NativeAsk, Stage, read_ask, read_permission};
 use serde_json::{Map, Value};
 
 /// What has to be remembered between messages.
@@ -82,11 +82,7 @@ impl CodexApp {
         let input = Value::Object(params.clone());
         let reason = text(params, "reason");
         let body = match method {
-            "item/tool/requestUserInput" => read_ask(&input),
-            "mcpServer/elicitation/request" if text(params, "mode") == Some("url") => {
-                AskBody::Unusable("an elicitation by link cannot be answered here".to_owned())
-            }
-            "mcpServer/elicitation/request" => read_ask(&input),
+            "item/tool/requestUserInput" | "mcpServer/elicitation/request" => read_ask(&input),
             "item/commandExecution/requestApproval" => read_permission("command", &input, reason),
             "item/fileChange/requestApproval" => read_permission("file change", &input, reason),
             "item/permissions/requestApproval" => read_permission("permissions", &input, reason),

@@ -2,7 +2,7 @@
 
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, Refusal};
-use aop_turn::command::{Conversation, Launch, Permissions, Version, command_line};
+use aop_turn::command::{Conversation, Launch, Permissions, Version, command_line, is_session_handle};
 use aop_turn::patch::{PatchFor, patch};
 use aop_turn::{Engine, Mode, Role};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -42,10 +42,10 @@ struct CommandArgs {
     #[command(flatten)]
     target: EngineAndMode,
     /// Continue this conversation, by the engine's own handle
-    #[arg(long, value_name = "ID", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ID", value_parser = session_handle)]
     resume: Option<String>,
     /// Name the new conversation, where the engine lets us
-    #[arg(long, value_name = "ID", conflicts_with = "resume", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(long, value_name = "ID", conflicts_with = "resume", value_parser = session_handle)]
     session_id: Option<String>,
     /// The installed version, as `--version` of the engine prints it
     #[arg(long, value_name = "VERSION")]
@@ -122,6 +122,13 @@ fn shell_quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+fn session_handle(id: &str) -> Result<String, String> {
+    if is_session_handle(id) {
+        return Ok(id.to_owned());
+    }
+    Err("an id has 1-128 letters, digits and -_.: and does not begin with a dash".to_owned())
 }
 
 fn engine_parser() -> impl TypedValueParser<Value = Engine> {

@@ -1,6 +1,7 @@
 //! `aop turn judge`: what a recorded turn came to, and on request why.
 
 use super::engine::EngineAndMode;
+use crate::output::style::clean;
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_turn::ask::question_arguments;
@@ -61,6 +62,12 @@ struct JudgeArgs {
 /// Reads, judges, prints. Whatever the outcome, judging it succeeded.
 pub(crate) fn run(args: &TurnArgs) -> CommandResult {
     let TurnCommand::Judge(args) = &args.command;
+    let (data, text) = judged(args)?;
+    Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// The outcome for programs and in words.
+fn judged(args: &JudgeArgs) -> Result<(Map<String, Value>, String), Refusal> {
     let schema = args.schema.as_deref().map(read_schema).transpose()?;
     let turn = read_turn(args)?;
     let rules = Rules {
@@ -75,7 +82,8 @@ pub(crate) fn run(args: &TurnArgs) -> CommandResult {
     if args.explain {
         explain(&mut data, &turn, &verdict);
     }
-    Ok(Reply::ok(Envelope::success(&data), text(&verdict, args.explain)))
+    // Most of the words are an agent's.
+    Ok((data, clean(&text(&verdict, args.explain))))
 }
 
 fn read_turn(args: &JudgeArgs) -> Result<Turn, Refusal> {
@@ -170,4 +178,101 @@ fn text(verdict: &Verdict, explain: bool) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use std::io::Write;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: TurnArgs,
+    }
+
+    /// A folder with a transcript and a schema, judged with these words.
+    fn judge_with(
+        transcript: &[u8],
+        schema: Option<&str>,
+        words: &[&str],
+    ) -> Result<(Value, String), Refusal> {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            File::create(&path).unwrap().write_all(bytes).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let mut line: Vec<String> =
+            ["aop", "judge"].iter().chain(words).map(|&word| word.to_owned()).collect();
+        if let Some(schema) = schema {
+            line.extend(["--schema".to_owned(), write("schema.json", schema.as_bytes())]);
+        }
+        line.push(write("transcript", transcript));
+        let TurnCommand::Judge(args) = Line::try_parse_from(line).unwrap().args.command;
+        judged(&args).map(|(data, text)| (Value::Object(data), text))
+    }
+
+    fn data(transcript: &[u8], words: &[&str]) -> Value {
+        judge_with(transcript, None, words).unwrap().0
+    }
+
+    const PROSE: &[u8] = b"{\"type\":\"turn.started\"}\n{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"Which?\"}}\n{\"type\":\"turn.completed\"}\n";
+
+    #[test]
+    fn every_turn_has_an_outcome() {
+        let codex = ["--engine", "codex"];
+        assert_eq!(data(PROSE, &codex)["outcome"], "ask_user");
+        assert_eq!(data(b"", &codex)["error"]["code"], "ENGINE_STREAM_TRUNCATED");
+        let auto = ["--engine", "codex", "--mode", "auto"];
+        assert_eq!(data(PROSE, &auto)["error"]["code"], "AUTO_COMPLETION_EVIDENCE_MISSING");
+        let limit = ["--engine", "codex", "--attempt", "2", "--max-attempt", "2"];
+        assert_eq!(data(PROSE, &limit)["error"]["code"], "INTERACTIVE_MAX_ATTEMPT_EXCEEDED");
+        let killed = ["--engine", "codex", "--exit-code", "-9"];
+        assert_eq!(data(PROSE, &killed)["error"]["code"], "ENGINE_FAILED");
+        let late = ["--engine", "codex", "--timed-out"];
+        assert_eq!(data(PROSE, &late)["error"]["code"], "ENGINE_TIMEOUT");
+    }
+
+    #[test]
+    fn data_is_the_protocol_object_and_explain_adds_to_it() {
+        let plain = data(PROSE, &["--engine", "codex"]);
+        let fields: Vec<&String> = plain.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["outcome", "interaction", "warnings"]);
+        let explained = data(PROSE, &["--engine", "codex", "--explain"]);
+        let counted: Vec<&Value> = explained["evidence"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|piece| piece["counted"] == true)
+            .collect();
+        assert_eq!(counted.len(), 1);
+        assert_eq!(counted[0]["kind"], "message");
+        let range = |index: usize| counted[0]["range"][index].as_u64().unwrap() as usize;
+        assert!(std::str::from_utf8(&PROSE[range(0)..range(1)]).unwrap().contains("Which?"));
+        assert_eq!(explained["question"]["prompt"], "Which?");
+    }
+
+    #[test]
+    fn a_schema_that_cannot_be_used_is_an_invalid_document() {
+        for schema in ["{", "{\"type\": \"objekt\"}", "[]", "{\"$ref\": \"http://127.0.0.1/s\"}"] {
+            let refusal = judge_with(PROSE, Some(schema), &["--engine", "codex"]).unwrap_err();
+            assert_eq!(refusal.code, ErrorCode::InvalidDocument, "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_transcript_that_is_not_there_is_an_invalid_argument() {
+        let args =
+            Line::try_parse_from(["aop", "judge", "--engine", "codex", "/nowhere/at/all"]).unwrap().args;
+        assert_eq!(run(&args).err().unwrap().code, ErrorCode::InvalidArgument);
+    }
+
+    #[test]
+    fn people_see_the_evidence_too() {
+        let (_, text) = judge_with(PROSE, None, &["--engine", "codex", "--explain"]).unwrap();
+        assert!(text.starts_with("ask_user (open_text)\nWhich?\n"), "{}", text);
+        assert!(text.contains("it is taken as a question in prose"), "{}", text);
+    }
 }

@@ -4,7 +4,7 @@ use super::Expect::{Ask, Error};
 use super::{DONE, check, row, summary};
 use crate::support::{auto, claude, interactive, stream, turn};
 use aop_turn::Engine::ClaudeCode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn claude_code_streams() {
@@ -168,6 +168,20 @@ fn claude_code_streams() {
             Ask("Allow the engine to use Bash?\n\nrm -r build"),
         ),
         row(
+            "an elicitation that was answered",
+            ClaudeCode,
+            stream(&[claude::init(), elicitation(), claude::text("m2", DONE), claude::done(DONE)]),
+            auto(),
+            summary(),
+        ),
+        row(
+            "an elicitation that waits",
+            ClaudeCode,
+            stream(&[claude::init(), claude::text("m1", "Hm."), elicitation()]),
+            interactive(),
+            Ask("Sign in?\n\nhttp://127.0.0.1/x"),
+        ),
+        row(
             "API error reported as success",
             ClaudeCode,
             stream(&[
@@ -248,4 +262,9 @@ fn claude_code_streams() {
             Ask("Which?"),
         ),
     ]);
+}
+
+fn elicitation() -> Value {
+    json!({"type": "control_request", "request_id": "r1", "request": {"subtype": "elicitation", "mode": "url",
+        "message": "Sign in?", "url": "http://127.0.0.1/x"}})
 }
