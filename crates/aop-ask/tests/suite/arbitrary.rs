@@ -14,12 +14,17 @@ pub(crate) struct Case {
     pub(crate) overlooks: HashSet<String>,
 }
 
+/// A pattern, parsed once; a bare pattern as a strategy would be parsed for every text it makes.
+fn regex(pattern: &str) -> impl Strategy<Value = String> + use<> {
+    prop::string::string_regex(pattern).unwrap()
+}
+
 /// Short texts with everything that could confuse a tool, and the words we use ourselves.
 fn label() -> impl Strategy<Value = String> {
     prop_oneof![
-        3 => "[A-D]",
-        2 => "[A-C], [A-C]",
-        3 => "[a-zA-Z0-9 ,;'\"`éß漢字🎈/~.:(){}-]{1,14}",
+        3 => regex("[A-D]"),
+        2 => regex("[A-C], [A-C]"),
+        3 => regex("[a-zA-Z0-9 ,;'\"`éß漢字🎈/~.:(){}-]{1,14}"),
         1 => prop::sample::select(vec!["Done", "Skip", "Back", "Add another", "Done (aop)", "None of the above"])
             .prop_map(str::to_owned),
     ]
@@ -27,13 +32,16 @@ fn label() -> impl Strategy<Value = String> {
 }
 
 fn prose() -> impl Strategy<Value = String> {
-    "[a-zA-Z ,.'\"é漢\n]{0,20}[a-z?]"
+    regex("[a-zA-Z ,.'\"é漢\n]{0,20}[a-z?]")
 }
 
 /// Text that a human might type. What equals one of our own words could not be told from picking it on
 /// tools that return a bare text, so nobody types those here; the same holds for Codex's own markers.
 fn typed() -> impl Strategy<Value = String> {
-    prop_oneof![2 => "[a-z]{1,6}(, [A-C]){0,2}!", 1 => "[ \n]{0,2}[a-zé漢\"',]{1,12}\\?[ \n]{0,2}"]
+    prop_oneof![
+        2 => regex("[a-z]{1,6}(, [A-C]){0,2}!"),
+        1 => regex("[ \n]{0,2}[a-zé漢\"',]{1,12}\\?[ \n]{0,2}"),
+    ]
 }
 
 #[derive(Debug, Clone)]
