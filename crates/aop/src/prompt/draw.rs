@@ -89,12 +89,19 @@ fn multi_select(question: &str, options: &[&Value], other: bool) -> Result<Optio
     else {
         return Ok(None);
     };
-    let selected: Vec<Value> = chosen.iter().map(|entry| label(options, entry.index)).collect();
-    if !other {
-        return Ok(Some(json!({"selected": selected})));
+    let mut selected: Vec<Value> = chosen.iter().map(|entry| label(options, entry.index)).collect();
+    while other {
+        let prompt = Text::new("Anything else?").with_help_message("enter alone: nothing else");
+        let Some(text) = prompt.prompt_skippable()? else { return Ok(None) };
+        if text.trim().is_empty() {
+            break;
+        }
+        let text = json!(text);
+        if !selected.contains(&text) {
+            selected.push(text);
+        }
     }
-    let more = Text::new("Anything else?").with_help_message("enter for nothing else").prompt_skippable()?;
-    Ok(more.map(|text| json!({"selected": selected, "text": text})))
+    Ok(Some(json!({"selected": selected})))
 }
 
 fn free_text(question: &str) -> Result<Option<Value>, InquireError> {
