@@ -90,18 +90,29 @@ fn multi_select(question: &str, options: &[&Value], other: bool) -> Result<Optio
         return Ok(None);
     };
     let mut selected: Vec<Value> = chosen.iter().map(|entry| label(options, entry.index)).collect();
-    while other {
-        let prompt = Text::new("Anything else?").with_help_message("enter alone: nothing else");
-        let Some(text) = prompt.prompt_skippable()? else { return Ok(None) };
-        if text.trim().is_empty() {
-            break;
-        }
-        let text = json!(text);
-        if !selected.contains(&text) {
-            selected.push(text);
+    if other {
+        match own_words()? {
+            Some(words) => selected.extend(words),
+            None => return Ok(None),
         }
     }
+    // Ticked and typed is said twice and meant once.
+    let mut seen = std::collections::HashSet::new();
+    selected.retain(|word| seen.insert(word.to_string()));
     Ok(Some(json!({"selected": selected})))
+}
+
+/// Texts of the human's own, until an empty one.
+fn own_words() -> Result<Option<Vec<Value>>, InquireError> {
+    let mut words = Vec::new();
+    loop {
+        let prompt = Text::new("Anything else?").with_help_message("enter alone: nothing else");
+        match prompt.prompt_skippable()? {
+            None => return Ok(None),
+            Some(text) if text.trim().is_empty() => return Ok(Some(words)),
+            Some(text) => words.push(json!(text)),
+        }
+    }
 }
 
 fn free_text(question: &str) -> Result<Option<Value>, InquireError> {

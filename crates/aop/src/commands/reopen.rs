@@ -1,0 +1,24 @@
+//! `aop reopen`: asks an expired or withdrawn question again.
+
+use super::which::WhichQuestion;
+use crate::cli::Global;
+use crate::output::style::bold;
+use crate::output::{CommandResult, Reply};
+use aop_kernel::tools::Tool;
+
+/// Ask an expired or withdrawn question again
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  aop reopen --feature-id checkout --question-id q_01…")]
+pub(crate) struct ReopenArgs {
+    #[command(flatten)]
+    which: WhichQuestion,
+}
+
+/// Reopens.
+pub(crate) fn run(global: &Global, args: &ReopenArgs) -> CommandResult {
+    let envelope = args.which.call(global, Tool::QuestionReopen)?;
+    let new = envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
+    let answer = format!("aop answer --feature-id {} --question-id {new} --answer …", args.which.feature_id);
+    let text = format!("Asked again as {}. Answer with\n  {}", bold(&new), bold(&answer));
+    Ok(Reply::ok(envelope, text))
+}

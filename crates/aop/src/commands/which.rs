@@ -1,0 +1,67 @@
+//! Options that several commands share: which question, which feature, under which operation.
+
+use crate::cli::Global;
+use crate::output::style::bold;
+use crate::output::{CommandResult, Reply};
+use crate::project::{Project, SURFACE, operation_id};
+use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::lifecycle::Request;
+use aop_kernel::role::Caller;
+use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, Refusal};
+use serde_json::json;
+
+/// One question, with a remark.
+#[derive(Debug, clap::Args)]
+pub(super) struct WhichQuestion {
+    /// The feature's id
+    #[arg(long)]
+    pub(super) feature_id: String,
+    /// The question's id
+    #[arg(long)]
+    pub(super) question_id: String,
+    /// A remark for the record
+    #[arg(long)]
+    note: Option<String>,
+    /// Makes a retry of this command safe
+    #[arg(long)]
+    operation_id: Option<String>,
+}
+
+impl WhichQuestion {
+    /// Calls a tool that takes a question and a note.
+    pub(super) fn call(&self, global: &Global, tool: Tool) -> Result<Envelope, Refusal> {
+        let operation = operation_id(self.operation_id.as_deref())?;
+        let session = Project::find(global)?.open()?;
+        let input = json!({"feature_id": self.feature_id, "question_id": self.question_id, "note": self.note,
+            "operation_id": operation});
+        session.call(tool, &input)
+    }
+}
+
+/// One feature.
+#[derive(Debug, clap::Args)]
+pub(super) struct WhichFeature {
+    /// The feature's id
+    #[arg(long)]
+    feature_id: String,
+    /// Makes a retry of this command safe
+    #[arg(long)]
+    operation_id: Option<String>,
+}
+
+/// Makes the request of an operator's command.
+type MakeRequest = fn(&Caller, FeatureId, OperationId, &'static str) -> Result<Request, Refusal>;
+
+impl WhichFeature {
+    /// Submits a request about the feature and tells where it stands then.
+    pub(super) fn submit(&self, global: &Global, make: MakeRequest) -> CommandResult {
+        let feature_id = FeatureId::parse(&self.feature_id)?;
+        let operation = operation_id(self.operation_id.as_deref())?;
+        let session = Project::find(global)?.open()?;
+        let envelope = session.submit(make(&session.caller, feature_id, operation, SURFACE)?)?;
+        let status = envelope.data()["status"].as_str().unwrap_or_default().to_owned();
+        let text = format!("{} is {}.", bold(&self.feature_id), super::status::coloured(&status));
+        Ok(Reply::ok(envelope, text))
+    }
+}
