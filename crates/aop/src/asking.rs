@@ -14,6 +14,7 @@ use aop_kernel::tools::{Call, Tool, parse};
 use aop_kernel::{ErrorCode, Refusal};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::signal::unix::Signal;
 
 /// What is asked.
 pub(crate) struct Asking<'a> {
@@ -37,6 +38,8 @@ pub(crate) struct Closed {
 
 /// Asks and waits. `None` when the human at this terminal pressed Ctrl-C.
 pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Closed>, Refusal> {
+    // Before the question is there: whoever sees it may interrupt.
+    let interrupts = session.notice_interrupts()?;
     let question = create(session, asking)?;
     let mut here = None;
     if asking.watched {
@@ -52,7 +55,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
             talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
         }
     }
-    let Some(question) = wait_until_closed(session, question.id, here)? else { return Ok(None) };
+    let Some(question) = wait_until_closed(session, question.id, here, interrupts)? else { return Ok(None) };
     session.project_files();
     let answer = match &question.state {
         QuestionState::Answered { answer, .. } => {
@@ -121,6 +124,7 @@ fn wait_until_closed(
     session: &Session,
     id: QuestionId,
     mut here: Option<prompt::Beside>,
+    mut interrupts: Signal,
 ) -> Result<Option<Question>, Refusal> {
     let mut changes = session.store().changes();
     loop {
@@ -139,13 +143,14 @@ fn wait_until_closed(
         let now = session.wait(session.store().now())?;
         let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
         let left = left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
-        let said = session.wait(async {
+        let said = session.wait_patiently(&mut interrupts, async {
             tokio::select! {
                 said = prompt::Beside::next(&mut here) => Some(said),
                 // Either way the question is looked at again.
                 _ = tokio::time::timeout(left, changes.changed()) => None,
             }
         });
+        let Some(said) = said else { return Ok(None) };
         match said {
             None | Some(Ok(prompt::Reply::Skipped)) => {}
             Some(Ok(prompt::Reply::Interrupted)) => return Ok(None),

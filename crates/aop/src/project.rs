@@ -14,6 +14,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The folder that makes a folder a project.
 pub(crate) const AOP_DIR: &str = ".aop";
@@ -65,7 +66,7 @@ impl Project {
     pub(crate) fn open_as(self, caller: Caller) -> Result<Session, Refusal> {
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&self.dir(), Arc::new(SystemClock))?);
         let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().build().map_err(|error| {
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}"))
             })?;
         let rules = Arc::new(self.config.rules());
@@ -89,6 +90,27 @@ impl Session {
     /// Waits for a call.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
+    }
+
+    /// From now on Ctrl-C is noticed by [`Session::wait_patiently`] instead of ending the process.
+    pub(crate) fn notice_interrupts(&self) -> Result<Signal, Refusal> {
+        let _inside = self.runtime.enter();
+        signal(SignalKind::interrupt())
+            .map_err(|error| Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
+    }
+
+    /// Waits for something that may take as long as a human does. `None` when it was interrupted.
+    pub(crate) fn wait_patiently<T>(
+        &self,
+        interrupts: &mut Signal,
+        future: impl Future<Output = T>,
+    ) -> Option<T> {
+        self.wait(async {
+            tokio::select! {
+                result = future => Some(result),
+                _ = interrupts.recv() => None,
+            }
+        })
     }
 
     /// The store.

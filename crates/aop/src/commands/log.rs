@@ -7,7 +7,7 @@ use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::tools::Tool;
-use aop_kernel::{Envelope, Refusal};
+use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{EventPage, Items};
 use serde_json::json;
 
@@ -51,6 +51,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
 
 /// Prints events until it is interrupted.
 fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut after: u64) -> CommandResult {
+    let mut interrupts = session.notice_interrupts()?;
     let mut changes = session.store().changes();
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
@@ -60,9 +61,13 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
             after = recorded.seq;
             print(&if screen.is_text() { line(&recorded) } else { json!(recorded).to_string() });
         }
-        session.wait(changes.changed()).map_err(|_| {
-            Refusal::new(aop_kernel::ErrorCode::Internal, "the store stopped announcing changes")
-        })?;
+        match session.wait_patiently(&mut interrupts, changes.changed()) {
+            None => return Ok(Reply::printed().exit(130)),
+            Some(Ok(())) => {}
+            Some(Err(_)) => {
+                return Err(Refusal::new(ErrorCode::Internal, "the store stopped announcing changes"));
+            }
+        }
     }
 }
 

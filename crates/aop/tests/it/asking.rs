@@ -71,6 +71,18 @@ fn an_interrupted_ask_goes_on_waiting_for_the_same_question() {
 }
 
 #[test]
+fn an_interrupted_wait_exits_with_130_and_leaves_the_question_open() {
+    let project = Project::new();
+    let asking = ask(&project, &["Anybody?"]);
+    project.opened_question();
+    let status =
+        std::process::Command::new("kill").args(["-INT", &asking.id().to_string()]).status().unwrap();
+    assert!(status.success());
+    assert_eq!(wait(asking).code, Some(130));
+    assert_eq!(project.run(&["questions"]).data()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_lone_question_has_a_feature_that_only_all_lists() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);
