@@ -86,13 +86,13 @@ async fn ask(service: &Service, feature: &str, operation: u64) -> Value {
     let input = json!({"feature_id": feature, "role": "builder", "session_id": "bench", "blocking": true,
         "question_type": "clarification", "prompt": "Which of the two would you rather have here?",
         "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-        "operation_id": format!("ask-{operation}")});
+        "operation_id": format!("ask-{feature}-{operation}")});
     call(service, Tool::QuestionCreate, input).await["question_id"].clone()
 }
 
 async fn answer(service: &Service, feature: &str, question: &Value, operation: u64) {
     let input = json!({"feature_id": feature, "question_id": question, "answer": "this", "answered_by": "bench",
-        "operation_id": format!("answer-{operation}")});
+        "operation_id": format!("answer-{feature}-{operation}")});
     call(service, Tool::QuestionAnswer, input).await;
 }
 
@@ -115,7 +115,7 @@ fn churn(service: &Service, callers: u64, prefix: &str) -> (Vec<Duration>, f64) 
                     runtime.block_on(create(service, &feature));
                     let mut times = Vec::new();
                     while start.elapsed() < SPELL {
-                        let operation = counter.fetch_add(1, Ordering::Relaxed) * 1_000 + callers;
+                        let operation = counter.fetch_add(1, Ordering::Relaxed);
                         let one = Instant::now();
                         let question = runtime.block_on(ask(service, &feature, operation));
                         times.push(one.elapsed());
@@ -220,7 +220,7 @@ fn parked(folder: &Path, count: u64, binary: Option<&Path>) {
                     }
                     let feature = format!("parked-{number}");
                     runtime.block_on(create(&service, &feature));
-                    runtime.block_on(ask(&service, &feature, 1_000_000_000 + number));
+                    runtime.block_on(ask(&service, &feature, number));
                 }
             });
         }
