@@ -21,8 +21,11 @@ enum Command {
     /// Everything that must hold: format, invariants, lints, tests
     Test {
         /// The inner loop: only what changed code can break quickly
-        #[arg(long)]
+        #[arg(long, conflicts_with = "nightly")]
         quick: bool,
+        /// The long run: optimised, ten thousand cases for every property
+        #[arg(long)]
+        nightly: bool,
     },
     /// The written invariants of the code base
     Tidy,
@@ -48,7 +51,8 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<()> {
     match command {
-        Command::Test { quick } => test::run(quick),
+        Command::Test { nightly: true, .. } => test::nightly(),
+        Command::Test { quick, .. } => test::run(quick),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");

@@ -17,12 +17,19 @@ pub(crate) fn target() -> PathBuf {
 
 /// Runs cargo and fails when it does.
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
+    run(Command::new(env!("CARGO")), args)
+}
+
+/// The same with a variable set.
+pub(crate) fn with_variable(name: &str, value: &str, args: &[&str]) -> Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    command.env(name, value);
+    run(command, args)
+}
+
+fn run(mut command: Command, args: &[&str]) -> Result<()> {
     eprintln!("+ cargo {}", args.join(" "));
-    let status = Command::new(env!("CARGO"))
-        .args(args)
-        .current_dir(root())
-        .status()
-        .context("cargo does not start")?;
+    let status = command.args(args).current_dir(root()).status().context("cargo does not start")?;
     ensure!(status.success(), "cargo {} failed", args.first().unwrap_or(&""));
     Ok(())
 }

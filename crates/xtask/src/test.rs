@@ -11,10 +11,15 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     }
     let nextest = process::cargo_output(&["nextest", "--version"]).is_ok();
-    if nextest {
-        process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast"])
-    } else {
+    let runner: &[&str] = if nextest { &["nextest", "run"] } else { &["test"] };
+    if !nextest {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
-        process::cargo(&["test", "--workspace", "--no-fail-fast"])
     }
+    process::cargo(&[runner, &["--workspace", "--no-fail-fast"]].concat())
+}
+
+/// The same properties with many more cases, in optimised code.
+pub(crate) fn nightly() -> Result<()> {
+    println!("PROPTEST_CASES=10000");
+    process::with_variable("PROPTEST_CASES", "10000", &["test", "--release", "--workspace", "--no-fail-fast"])
 }
