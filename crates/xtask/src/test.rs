@@ -18,8 +18,10 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     process::cargo(&[runner, &["--workspace", "--no-fail-fast"]].concat())
 }
 
-/// The same properties with many more cases, in optimised code.
+/// The same properties with many more cases, in optimised code. Not the binary's own tests: the crash points
+/// they need are only in builds with debug assertions.
 pub(crate) fn nightly() -> Result<()> {
-    println!("PROPTEST_CASES=10000");
-    process::with_variable("PROPTEST_CASES", "10000", &["test", "--release", "--workspace", "--no-fail-fast"])
+    let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
+    let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
+    process::with_variable("PROPTEST_CASES", "10000", &args)
 }

@@ -318,12 +318,7 @@ fn answerer(name: String) -> Result<String, Refusal> {
 
 /// A worker asks as itself; the orchestrator and a human ask for any role.
 fn asks_as_itself(caller: &Caller, role: Role) -> Result<(), Refusal> {
-    let allowed = match caller.role {
-        Role::Human => true,
-        Role::Orchestrator => role != Role::Human,
-        Role::Planner | Role::Builder | Role::Qa => role == caller.role,
-    };
-    if allowed {
+    if !caller.role.is_worker() || role == caller.role {
         return Ok(());
     }
     Err(Refusal::new(ErrorCode::ForbiddenForRole, format!("{} may not ask as {role}", caller.role))
