@@ -30,9 +30,15 @@ fn main() {
     }
     let folder = tempfile::tempdir_in(&options.folder).unwrap();
     eprintln!("measuring in {} …", folder.path().display());
+    if let Some(callers) = options.only_callers {
+        return transitions(folder.path(), callers);
+    }
     syncs(&options.folder);
     for callers in [1, 8, 32] {
         transitions(folder.path(), callers);
+    }
+    if options.parked == 0 {
+        return;
     }
     parked(folder.path(), options.parked, options.binary.as_deref());
     projection(folder.path());
@@ -43,19 +49,26 @@ struct Options {
     parked: u64,
     binary: Option<PathBuf>,
     only_transitions: Option<u64>,
+    only_callers: Option<u64>,
 }
 
 impl Options {
     /// `--folder DIR` to measure another disk, `--parked N` questions, `--aop BINARY` for its start-up time.
     fn read() -> Self {
-        let mut options =
-            Options { folder: std::env::temp_dir(), parked: 100_000, binary: None, only_transitions: None };
+        let mut options = Options {
+            folder: std::env::temp_dir(),
+            parked: 100_000,
+            binary: None,
+            only_transitions: None,
+            only_callers: None,
+        };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             match arg.as_str() {
                 "--folder" => options.folder = args.next().unwrap().into(),
                 "--parked" => options.parked = args.next().unwrap().parse().unwrap(),
                 "--aop" => options.binary = args.next().map(PathBuf::from),
+                "--callers" => options.only_callers = Some(args.next().unwrap().parse().unwrap()),
                 "--only-transitions" => {
                     options.only_transitions = Some(args.next().unwrap().parse().unwrap())
                 }
@@ -157,12 +170,22 @@ fn transitions(folder: &Path, callers: u64) {
     // The yardstick is taken before and after, because the machine changes under us.
     let before = raw_syncs(folder);
     let service = open(&folder.join(format!("callers-{callers}")));
+    let cpu = cpu_time();
     let (mut times, rate) = churn(&service, callers, "f");
+    let cpu = (cpu_time() - cpu).as_micros() / times.len() as u128;
     let raw = f64::midpoint(before, raw_syncs(folder));
     line(
         &json!({"bench": "transition", "callers": callers, "per_second": rate.round(), "raw_fdatasync_per_second": raw.round(),
-        "ratio": (rate / raw * 100.0).round() / 100.0, "p50_us": percentile(&mut times, 0.5), "p99_us": percentile(&mut times, 0.99)}),
+        "ratio": (rate / raw * 100.0).round() / 100.0, "p50_us": percentile(&mut times, 0.5), "p99_us": percentile(&mut times, 0.99), "cpu_us_per_transition": u64::try_from(cpu).unwrap()}),
     );
+}
+
+/// What this process has used of the processors so far, in hundredths of a second as Linux counts.
+fn cpu_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
 }
 
 /// Syncs per transition, counted by strace in a process of its own.
