@@ -36,7 +36,19 @@ impl Timestamp {
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-        write!(f, "{}", instant.strftime("%Y-%m-%dT%H:%M:%S%.3fZ"))
+        let utc = jiff::tz::Offset::UTC.to_datetime(instant);
+        // By hand, because records are full of times and a format string is read anew each time.
+        write!(
+            f,
+            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+            utc.year(),
+            utc.month(),
+            utc.day(),
+            utc.hour(),
+            utc.minute(),
+            utc.second(),
+            utc.millisecond()
+        )
     }
 }
 

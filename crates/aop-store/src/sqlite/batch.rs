@@ -31,6 +31,18 @@ pub(super) struct Batch<'a> {
     wrote: Cell<bool>,
     /// Whether a secret was erased: then its older copies in the log have to go as well.
     erased: bool,
+    company: Company,
+    /// Why the only member failed, if it did: then there is nothing to commit.
+    failed: Option<StoreError>,
+}
+
+/// Whether a member shares its commit with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Company {
+    /// It has the transaction to itself: if it fails, all of it goes.
+    Alone,
+    /// Others are in it: each stands on a savepoint of its own.
+    Others,
 }
 
 impl<'a> Batch<'a> {
@@ -40,6 +52,7 @@ impl<'a> Batch<'a> {
         path: &'a Path,
         clock: Timestamp,
         ids: &'a mut Ids,
+        company: Company,
     ) -> Result<Self, StoreError> {
         let (seq, last_at) = transaction
             .query_row("SELECT last_seq, last_at FROM projects WHERE project = ?1", [PROJECT], |row| {
@@ -47,7 +60,17 @@ impl<'a> Batch<'a> {
             })
             .map_err(|error| explain(path, &error))?;
         let now = clock.max(Timestamp::from_millis(last_at));
-        Ok(Batch { transaction, path, ids, now, seq, wrote: Cell::new(false), erased: false })
+        Ok(Batch {
+            transaction,
+            path,
+            ids,
+            now,
+            seq,
+            wrote: Cell::new(false),
+            erased: false,
+            company,
+            failed: None,
+        })
     }
 
     /// Runs one member on a savepoint: what it wrote goes away when the medium failed it. A refusal keeps
@@ -60,6 +83,13 @@ impl<'a> Batch<'a> {
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.still_open()?;
+        if self.company == Company::Alone {
+            // No savepoint: what it would undo is the whole transaction.
+            let result = work(self);
+            self.failed =
+                result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_))).cloned();
+            return result;
+        }
         let seq = self.seq;
         self.savepoint("SAVEPOINT member")?;
         let result = work(self);
@@ -88,6 +118,9 @@ impl<'a> Batch<'a> {
 
     /// Writes the counters; the result is the last event of the project, and whether a secret was erased.
     pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         self.still_open()?;
         if self.wrote.get() {
             self.execute(

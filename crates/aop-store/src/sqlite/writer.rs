@@ -1,7 +1,7 @@
 //! The writer thread: drains the queue into one transaction, commits, then answers. It starts with the first
 //! write, so a command that only reads never pays for it.
 
-use super::batch::Batch;
+use super::batch::{Batch, Company};
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer, unavailable};
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
@@ -181,7 +181,8 @@ impl Worker {
             }
         };
         let result = begun.and_then(|transaction| {
-            let mut batch = Batch::begin(&transaction, path, self.clock.now(), &mut self.ids)?;
+            let company = if jobs.len() == 1 { Company::Alone } else { Company::Others };
+            let mut batch = Batch::begin(&transaction, path, self.clock.now(), &mut self.ids, company)?;
             for job in jobs.drain(..) {
                 finishes.push(job(Some(&mut batch)));
             }
@@ -308,6 +309,21 @@ mod tests {
             [Ok(()), Err(StoreError::Refused(_)), Err(StoreError::Unavailable { .. }), Ok(())]
         ));
         assert_eq!(written(dir.path()), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_member_that_fails_alone_leaves_nothing_behind() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let (reply, answer) = oneshot::channel();
+        let half = |batch: &mut Batch<'_>| -> Result<(), StoreError> {
+            batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())?;
+            Err(unavailable(Path::new("aop.db"), "the disk is gone", ""))
+        };
+        writer.enqueue(half, reply).unwrap();
+        let failed = answer.blocking_recv().unwrap().unwrap_err();
+        assert!(failed.to_string().contains("the disk is gone"), "{failed}");
+        assert_eq!(written(dir.path()), Vec::<String>::new());
     }
 
     /// A full disk can make SQLite end the transaction in the middle of a batch.
