@@ -54,11 +54,13 @@ impl<'a> Batch<'a> {
         ids: &'a mut Ids,
         company: Company,
     ) -> Result<Self, StoreError> {
-        let (seq, last_at) = transaction
-            .query_row("SELECT last_seq, last_at FROM projects WHERE project = ?1", [PROJECT], |row| {
-                Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?))
-            })
-            .map_err(|error| explain(path, &error))?;
+        let counters = || {
+            let mut query =
+                transaction.prepare_cached("SELECT last_seq, last_at FROM projects WHERE project = ?1")?;
+            query
+                .query_row([PROJECT], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?)))
+        };
+        let (seq, last_at) = counters().map_err(|error| explain(path, &error))?;
         let now = clock.max(Timestamp::from_millis(last_at));
         Ok(Batch {
             transaction,
