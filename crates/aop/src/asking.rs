@@ -3,7 +3,7 @@
 
 use crate::output::question::{above_prompt, card};
 use crate::output::style::{dim, yellow};
-use crate::output::talk;
+use crate::output::{exit_when_interrupted, talk};
 use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
@@ -38,6 +38,7 @@ pub(crate) struct Closed {
 /// Asks and waits. `None` when the human at this terminal pressed Ctrl-C.
 pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Closed>, Refusal> {
     let question = create(session, asking)?;
+    exit_when_interrupted();
     let mut here = None;
     if asking.watched {
         // An agent's own terminal is no place for an answer.

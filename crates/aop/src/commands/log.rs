@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim};
-use crate::output::{CommandResult, Reply, Screen, print};
+use crate::output::{CommandResult, Reply, Screen, exit_when_interrupted, print};
 use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
@@ -51,6 +51,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
 
 /// Prints events until it is interrupted.
 fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut after: u64) -> CommandResult {
+    exit_when_interrupted();
     let mut changes = session.store().changes();
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.

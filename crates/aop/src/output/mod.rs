@@ -8,6 +8,7 @@ pub(crate) mod when;
 use aop_kernel::{Envelope, Refusal};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::{Arc, atomic::AtomicBool};
 use style::{bold, clean, dim, red, yellow};
 
 /// What a command has to say: the envelope for programs, the same in words for people, and the exit code.
@@ -33,6 +34,21 @@ impl Reply {
     pub(crate) fn exit(self, exit: u8) -> Self {
         Reply { exit, ..self }
     }
+}
+
+/// What an interrupted command exits with.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// From here on an interrupt ends the program with that code. Nothing has to be tidied up: what is committed
+/// stands, whenever the process ends. The signal alone would end it as well, but without an exit code.
+pub(crate) fn exit_when_interrupted() {
+    let armed = Arc::new(AtomicBool::new(true));
+    // Where it cannot be had, the signal still ends the program.
+    let _ = signal_hook::flag::register_conditional_shutdown(
+        signal_hook::consts::SIGINT,
+        INTERRUPTED.into(),
+        armed,
+    );
 }
 
 /// What every command returns.

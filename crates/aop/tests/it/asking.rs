@@ -71,6 +71,18 @@ fn an_interrupted_ask_goes_on_waiting_for_the_same_question() {
 }
 
 #[test]
+fn an_interrupted_command_exits_with_130_and_the_question_stays_open() {
+    let project = Project::new();
+    let asking = ask(&project, &["Which one?"]);
+    let question = project.opened_question();
+    let interrupt = std::process::Command::new("kill").args(["-INT", &asking.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let run = wait(asking);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(130), ""), "{run:?}");
+    assert_eq!(project.opened_question()["question_id"], question["question_id"]);
+}
+
+#[test]
 fn a_lone_question_has_a_feature_that_only_all_lists() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);
