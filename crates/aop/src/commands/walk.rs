@@ -33,6 +33,9 @@ pub(crate) fn run(
             format!("{} may not answer", session.caller.role),
         ));
     }
+    if let Some(id) = &feature {
+        session.wait(session.service.feature(id))?;
+    }
     let mut tally = Tally::default();
     let mut after = None;
     loop {
