@@ -100,19 +100,35 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
 fn usage_error(error: &clap::Error) -> ExitCode {
     let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
     let screen = Screen::detect(asked_for_json);
-    let is_help = matches!(
-        error.kind(),
-        ErrorKind::DisplayHelp
-            | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-    );
+    let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if screen.is_text() || is_help {
         // A closed pipe is the only way this fails, and then nobody is left to tell.
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     let text = error.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("aop --help");
-    report(&screen, Err(Refusal::invalid_argument(message).hint(format!("usage: {usage}"))))
+    let (mut message, hint) = told(&text);
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        "a command is missing".clone_into(&mut message);
+    }
+    report(&screen, Err(Refusal::invalid_argument(message).hint(hint)))
+}
+
+/// What the parser says, as a message that names what is wrong and a hint that says what would be right. The
+/// first line ends with a colon where what it speaks of stands below it.
+fn told(text: &str) -> (String, String) {
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let mut said = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage: ") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty());
+    let mut message = said.next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    let mut rest: Vec<&str> = said.map(|line| line.trim_start_matches('[').trim_end_matches(']')).collect();
+    if message.ends_with(':') {
+        message = format!("{message} {}", std::mem::take(&mut rest).join(", "));
+    }
+    let usage = usage.map_or_else(|| "see `aop help`".to_owned(), |usage| format!("usage: {usage}"));
+    let hint = rest.into_iter().chain([usage.as_str()]).collect::<Vec<_>>().join("; ");
+    (message, hint)
 }

@@ -228,10 +228,16 @@ impl Config {
             let message = message.lines().next().unwrap_or_default();
             // The place stands in front; the parser need not say it again.
             let message = message.split(" at line ").next().unwrap_or(message);
+            let message = match message {
+                "invalid u64" | "invalid u32" => "a whole number of 0 or more is due",
+                other => other,
+            };
             let written = line.and_then(|line| text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
             invalid(path, line, &format!("{message} in `{}`", written.unwrap_or_default().trim()))
         })?;
-        if let Some(timeout_ms) = config.policy.execution.human_input_timeout_ms {
+        if let Some(timeout_ms) = config.policy.execution.human_input_timeout_ms
+            && !says(text, "/policy/execution/human_input/timeout_ms")
+        {
             config.policy.execution.human_input.0.timeout_ms = timeout_ms;
         }
         Ok(config)
@@ -245,6 +251,11 @@ impl Config {
             check_instance: aop_schema::check_instance,
         }
     }
+}
+
+/// Whether a file that can be read has this key. The other name of a key stands back behind it.
+fn says(text: &str, pointer: &str) -> bool {
+    serde_saphyr::from_str::<serde_json::Value>(text).is_ok_and(|value| value.pointer(pointer).is_some())
 }
 
 fn invalid(path: &Path, line: Option<u64>, cause: &str) -> Refusal {
@@ -294,6 +305,8 @@ mod tests {
     fn the_flat_timeout_key_is_an_alias() {
         let config = parse("policy:\n  execution:\n    human_input_timeout_ms: 7000\n").unwrap();
         assert_eq!(config.rules().human_input.timeout_ms, 7000);
+        let both = "policy:\n  execution:\n    human_input_timeout_ms: 7000\n    human_input: { timeout_ms: 8000 }\n";
+        assert_eq!(parse(both).unwrap().rules().human_input.timeout_ms, 8000, "the key itself wins");
     }
 
     #[test]
@@ -301,7 +314,11 @@ mod tests {
         for (text, line, part) in [
             ("store: sqlite\npolcy: {}\n", 2, "polcy"),
             ("policy:\n  execution:\n    human_input:\n      on_timeout: explode\n", 4, "explode"),
-            ("policy:\n  execution:\n    human_input:\n      timeout_ms: soon\n", 4, "soon"),
+            (
+                "policy:\n  execution:\n    human_input:\n      timeout_ms: soon\n",
+                4,
+                "a whole number of 0 or more",
+            ),
             ("store: mysql\n", 1, "mysql"),
             ("projections: maybe\n", 1, "maybe"),
             ("run: { max_parallel: 0 }\n", 1, "at least 1"),

@@ -120,18 +120,26 @@ impl Session {
 
     /// Runs a tool and brings the files up to date when it changed something.
     pub(crate) fn call(&self, tool: Tool, input: &Value) -> Result<Envelope, Refusal> {
-        let envelope = self.wait(self.service.call(tool, &self.caller, input, SURFACE))?;
+        let result = self.wait(self.service.call(tool, &self.caller, input, SURFACE));
         if tool.is_mutating() {
-            self.project_files();
+            self.project_after(result.as_ref().err());
         }
-        Ok(envelope)
+        result
     }
 
     /// Commits a request and brings the files up to date.
     pub(crate) fn submit(&self, request: Request) -> Result<Envelope, Refusal> {
-        let receipt = self.wait(self.service.submit(request))?;
-        self.project_files();
-        Ok(receipt.envelope)
+        let result = self.wait(self.service.submit(request));
+        self.project_after(result.as_ref().err());
+        Ok(result?.envelope)
+    }
+
+    /// Brings the files up to date after a mutation. One that was refused for the state of its feature may have
+    /// committed an expiry first, and the log that people read has to show it.
+    fn project_after(&self, refused: Option<&Refusal>) {
+        if refused.is_none_or(|refusal| by_state(refusal.code)) {
+            self.project_files();
+        }
     }
 
     /// Writes the files of what changed. A failure is a warning: the operation stands.
@@ -150,6 +158,22 @@ impl Session {
     pub(crate) fn own_feature(&self) -> Option<FeatureId> {
         self.caller.feature.clone().filter(|_| self.caller.role.is_worker())
     }
+}
+
+/// Whether a refusal came from the state of a feature, and not from the call or the store.
+fn by_state(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::QuestionNotFound
+            | ErrorCode::QuestionAlreadyAnswered
+            | ErrorCode::QuestionClosed
+            | ErrorCode::QuestionInvalidAnswer
+            | ErrorCode::QuestionConflictOpen
+            | ErrorCode::QuestionAnswerNotAllowedInTerminalState
+            | ErrorCode::QuestionOpenBlocksAction
+            | ErrorCode::UnsupportedOperation
+            | ErrorCode::InvalidStatusTransition
+    )
 }
 
 /// The given operation id, or a fresh one.

@@ -256,7 +256,8 @@ impl Dialogue {
     }
 
     /// The native questions of the next request: as many open questions as the target takes at once, in the
-    /// author's order, as long as their texts differ (a tool may key its replies by the text).
+    /// author's order. A tool may key its replies by the text, so neither the texts nor the questions they
+    /// belong to may be the same: a human could not tell two steps of one wording apart either.
     fn asks(&self) -> Vec<Ask<'_>> {
         let surface = self.surface();
         let mut texts = HashSet::new();
@@ -266,11 +267,11 @@ impl Dialogue {
                 continue;
             }
             let ask = walk.ask(index, question, &surface);
-            if asks.len() == surface.batch
-                || (self.target == Target::ClaudeCode && !texts.insert(ask.text.clone()))
-            {
+            let told_apart = !texts.contains(question.question()) && !texts.contains(&ask.text);
+            if asks.len() == surface.batch || (self.target == Target::ClaudeCode && !told_apart) {
                 break;
             }
+            texts.extend([question.question().to_owned(), ask.text.clone()]);
             asks.push(ask);
         }
         asks

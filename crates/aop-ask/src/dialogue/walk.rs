@@ -73,6 +73,9 @@ impl Walk {
         } else if self.more {
             lines.push("Add another?".to_owned());
             (Mode::One, navigation(question, &mut names, &[Nav::AddAnother, Nav::Done]))
+        } else if self.only_text_remains(question) {
+            lines.push("Every option is chosen; type what you want to add.".to_owned());
+            (Mode::One, navigation(question, &mut names, &[Nav::Done, Nav::Back]))
         } else {
             let remaining = self.remaining(question);
             if several_at_once(question, surface) {
@@ -123,6 +126,11 @@ impl Walk {
         (0..question.options().len()).filter(|i| !picked.contains(question.options()[*i].label())).collect()
     }
 
+    /// Whether something may still be added, but every option is picked already.
+    fn only_text_remains(&self, question: &Question) -> bool {
+        !self.more && !self.picked.is_empty() && self.remaining(question).is_empty()
+    }
+
     /// Takes what was said to the ask that [`Walk::ask`] gives at this point.
     pub(crate) fn take(&mut self, ask: &Ask<'_>, said: Said) -> Then {
         let question = ask.question;
@@ -161,15 +169,10 @@ impl Walk {
         match role {
             Role::Pick(index) => self.pick(question, question.options()[index].label().to_owned()),
             Role::Route(child) => self.path.push(child),
-            Role::Nav(Nav::AddAnother) => {
-                self.more = false;
-                if self.remaining(question).is_empty() {
-                    self.more = true;
-                    self.note = Some("Every option is chosen; type what you want to add.".to_owned());
-                }
-            }
+            Role::Nav(Nav::AddAnother) => self.more = false,
             Role::Nav(Nav::Done) => self.finish(question),
             Role::Nav(Nav::Skip) => self.nothing(question),
+            Role::Nav(Nav::Back) if self.only_text_remains(question) => self.more = true,
             Role::Nav(Nav::Back) => {
                 if self.path.pop().is_none() {
                     return Then::Previous;

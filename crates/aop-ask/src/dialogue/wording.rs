@@ -69,6 +69,9 @@ pub(crate) fn list(labels: &[&str]) -> String {
     }
 }
 
+/// What `Skip` does where the question does not come again.
+pub(crate) const UNANSWERED: &str = "Leave this question unanswered";
+
 /// What a navigation item does, told where it stands.
 pub(crate) fn nav_description(nav: Nav, question: &Question, typing: bool) -> &'static str {
     match (nav, question.required()) {
@@ -85,7 +88,7 @@ pub(crate) fn nav_description(nav: Nav, question: &Question, typing: bool) -> &'
             "Leave this question unanswered. To answer, type into the free text field"
         }
         (Nav::Skip, true) => "Leave it for now; it is required and will be asked again",
-        (Nav::Skip, false) => "Leave this question unanswered",
+        (Nav::Skip, false) => UNANSWERED,
     }
 }
 

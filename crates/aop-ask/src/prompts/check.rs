@@ -77,6 +77,10 @@ fn pattern(
     fits: impl Fn(&str) -> bool,
     form: &str,
 ) {
+    if !map.contains_key(key) {
+        let message = format!("{key} is missing");
+        return report.add("missing_key", &join("", key), message, format!("add \"{key}\": {form}"));
+    }
     let Some(value) = text(report, "", map, key) else { return };
     if !fits(&value) {
         let message = format!("{key} is {}, which is not {form}", quote(&value));

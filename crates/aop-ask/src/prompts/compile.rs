@@ -176,7 +176,8 @@ impl Maker<'_> {
         if let [_] = options.as_slice() {
             let skip = names.give(Nav::Skip.label());
             next.push(Transition { answer: skip.clone(), next_step: after.to_owned() });
-            options.push(plain(skip, wording::nav_description(Nav::Skip, question, false)));
+            // Steps lead on from here, also where the question is required.
+            options.push(plain(skip, wording::UNANSWERED));
         }
         let text = match within {
             Some(label) => format!("{}\n\nChoose within: {label}", question.question()),

@@ -178,6 +178,38 @@ fn two_questions_with_the_same_text_are_never_in_one_claude_code_call() {
 }
 
 #[test]
+fn later_steps_of_questions_with_the_same_text_are_not_in_one_claude_code_call_either() {
+    let mut document = choice("single_choice", &["A", "B", "C", "D", "E"], json!({}));
+    let first = document["questions"][0].clone();
+    document["questions"] = json!([first, with(&first, "/id", Some(json!("second")))]);
+    let mut dialogue = start(&document, Target::ClaudeCode);
+    dialogue.reply(&claude("Which?", "A … B")).unwrap();
+    let texts: Vec<Value> = asked(&dialogue)["questions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|question| question["question"].clone())
+        .collect();
+    assert_eq!(texts, ["Which?\n\nChoose within: A … B"]);
+}
+
+#[test]
+fn add_another_with_every_option_chosen_asks_for_text_and_not_the_same_again() {
+    let document = choice("multi_choice", &["A", "B"], json!({"allow_other": true}));
+    let mut dialogue = start(&document, Target::Codex);
+    for answer in ["A", "Add another", "B", "Add another"] {
+        dialogue.reply(&codex(answer)).unwrap();
+    }
+    assert_eq!(labels(&asked(&dialogue)["questions"][0]), ["Done", "Back"]);
+    dialogue.reply(&codex("Back")).unwrap();
+    assert_eq!(labels(&asked(&dialogue)["questions"][0]), ["Add another", "Done"]);
+    for answer in ["Add another", "mine", "Done"] {
+        dialogue.reply(&codex(answer)).unwrap();
+    }
+    assert_eq!(ended(&dialogue), json!({"pick": ["A", "B", "mine"]}));
+}
+
+#[test]
 fn more_questions_than_one_call_takes_go_into_several() {
     let mut document = platform();
     let template = document["questions"][0].clone();

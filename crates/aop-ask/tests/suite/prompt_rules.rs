@@ -253,10 +253,18 @@ fn multi_select_rule_pick_one_add_another_until_stop() {
 }
 
 #[test]
+fn a_missing_version_is_told_its_own_form() {
+    let found = aop_ask::prompts::check(b"{}").errors;
+    let version = found.iter().find(|violation| violation.path == "/version").unwrap();
+    assert_eq!(version.hint, "add \"version\": three numbers, for instance 1.0.0");
+}
+
+#[test]
 fn a_one_option_question_becomes_confirm_and_free_text_has_no_step() {
     let Compiled { spec, .. } = compiled(&many("single_choice", 1));
     assert_eq!(spec.steps[0].intent, "confirm");
     assert_eq!(spec.steps[0].options[1].label, "Skip");
+    assert_eq!(spec.steps[0].options[1].description, "Leave this question unanswered", "its next leads on");
     let Compiled { spec, warnings } = compiled(&three_kinds());
     assert_eq!(brief(&warnings), ["free_text_has_no_step /0/questions/2"]);
     assert!(spec.steps.iter().all(|step| step.id != "notes"));

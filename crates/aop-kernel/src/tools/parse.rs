@@ -27,7 +27,8 @@ const MAX_REQUEST_DEPTH: usize = 96;
 
 const ROLES: &str = "planner, builder, qa, orchestrator, human";
 const QUESTION_TYPES: &str = "clarification, permission_override, external_decision, risk_ack";
-const STATUSES: &str = "planning, building, qa, blocked, ready_to_merge, merged, failed";
+const TARGETS: &str = "planning, building, qa, blocked, ready_to_merge, merged, failed";
+const STATUSES: &str = "planning, building, qa, blocked, awaiting_input, ready_to_merge, merged, failed";
 
 /// What a tool call asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -191,7 +192,7 @@ fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Resul
             (Command::CreateFeature(CreateFeature { feature_id, title, spec }), normal)
         }
         Tool::FeatureTransition => {
-            let to: Status = args.one_of("to", STATUSES)?;
+            let to: Status = args.one_of("to", TARGETS)?;
             let reason = args.optional_text("reason")?;
             let normal = json!({"feature_id": feature_id, "to": to, "reason": reason});
             (Command::Transition(Transition { feature_id, to, reason }), normal)

@@ -11,7 +11,7 @@ use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Answer a question; the first valid answer stands
 #[derive(Debug, clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) struct AnswerArgs {
     /// The question's id
     #[arg(long, requires = "feature_id")]
     question_id: Option<String>,
-    /// The answer: text for a choice or free text, JSON for several choices, JSON and forms
+    /// The answer: text for a choice or free text, JSON for several choices, JSON and forms; - is standard input
     #[arg(
         long,
         value_name = "VALUE",
@@ -51,6 +51,7 @@ pub(crate) struct AnswerArgs {
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> CommandResult {
     let by_hand = screen.is_text() && prompt::possible();
     let text = match (&args.answer, &args.answer_file) {
+        (Some(text), _) if text == "-" => Some(read_text(Path::new("-"))?),
         (Some(text), _) => Some(text.clone()),
         (None, Some(path)) => Some(read_text(path)?),
         (None, None) if by_hand => None,

@@ -4,7 +4,7 @@ use super::spec::load;
 use crate::asking::{Asking, Closed, put};
 use crate::cli::Global;
 use crate::output::question::{card, shown};
-use crate::output::{CommandResult, Reply, Screen, print, talk};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
 use aop_kernel::{Envelope, Refusal};
@@ -68,7 +68,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandRe
         operation,
         watched: screen.is_text() || args.plain,
     };
-    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(130)) };
+    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
     let reply = reply(args, &closed);
     closed.delivered(&session)?;
     Ok(reply)

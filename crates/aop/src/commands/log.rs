@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim};
-use crate::output::{CommandResult, Reply, Screen, print};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
 use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
@@ -62,7 +62,7 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
             print(&if screen.is_text() { line(&recorded) } else { json!(recorded).to_string() });
         }
         match session.wait_patiently(&mut interrupts, changes.changed()) {
-            None => return Ok(Reply::printed().exit(130)),
+            None => return Ok(Reply::printed().exit(INTERRUPTED)),
             Some(Ok(())) => {}
             Some(Err(_)) => {
                 return Err(Refusal::new(ErrorCode::Internal, "the store stopped announcing changes"));

@@ -3,7 +3,7 @@
 use super::answer::{send, told};
 use crate::output::question::above_prompt;
 use crate::output::style::{bold, dim, yellow};
-use crate::output::{CommandResult, Reply, talk};
+use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
 use crate::project::{Session, operation_id};
 use crate::prompt;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -33,6 +33,9 @@ pub(crate) fn run(
             format!("{} may not answer", session.caller.role),
         ));
     }
+    if let Some(id) = &feature {
+        session.wait(session.service.feature(id))?;
+    }
     let mut tally = Tally::default();
     let mut after = None;
     loop {
@@ -48,7 +51,7 @@ pub(crate) fn run(
             continue;
         }
         if !one(session, &question, answered_by, &mut tally)? {
-            return Ok(Reply::printed().exit(130));
+            return Ok(Reply::printed().exit(INTERRUPTED));
         }
     }
     if let (Some(only), 0) = (&only, tally.answered + tally.skipped) {

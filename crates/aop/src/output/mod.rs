@@ -35,6 +35,9 @@ impl Reply {
     }
 }
 
+/// What an interrupted command exits with.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// What every command returns.
 pub(crate) type CommandResult = Result<Reply, Refusal>;
 

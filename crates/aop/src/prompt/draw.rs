@@ -4,6 +4,7 @@ use crate::output::style::{clean, dim};
 use crate::output::talk;
 use inquire::{InquireError, MultiSelect, Password, PasswordDisplayMode, Select, Text};
 use serde_json::{Value, json};
+use std::cell::RefCell;
 
 /// Why there is no reply.
 pub(super) enum Stop {
@@ -26,7 +27,7 @@ pub(super) fn draw(input: &Value) -> Result<Value, Stop> {
         Some("select") => select(&question, &options, input["allow_other"] == true),
         Some("multi_select") => multi_select(&question, &options, input["allow_other"] == true),
         _ if input["secret"] == true => secret(&question),
-        _ => free_text(&question),
+        _ => free_text(&question, ""),
     };
     match drawn {
         Ok(Some(reply)) => Ok(reply),
@@ -73,13 +74,19 @@ fn select(question: &str, options: &[&Value], other: bool) -> Result<Option<Valu
         list.push(OTHER.to_owned());
     }
     let help = "↑↓ choose, type to filter, enter to answer, esc to leave it";
-    let Some(chosen) = Select::new(question, list).with_help_message(help).raw_prompt_skippable()? else {
-        return Ok(None);
+    // The entry for other text stays whatever is typed, and takes over what was.
+    let typed = RefCell::new(String::new());
+    let scorer = |input: &str, entry: &String, text: &str, index: usize| {
+        input.clone_into(&mut typed.borrow_mut());
+        let always = other && index == options.len();
+        Select::DEFAULT_SCORER(input, entry, text, index).or(always.then_some(i64::MIN))
     };
+    let asked = Select::new(question, list).with_help_message(help).with_scorer(&scorer);
+    let Some(chosen) = asked.raw_prompt_skippable()? else { return Ok(None) };
     if chosen.index < options.len() {
         return Ok(Some(json!({"selected": [label(options, chosen.index)]})));
     }
-    free_text("Your own words:")
+    free_text("Your own words:", &typed.borrow())
 }
 
 fn multi_select(question: &str, options: &[&Value], other: bool) -> Result<Option<Value>, InquireError> {
@@ -115,9 +122,11 @@ fn own_words() -> Result<Option<Vec<Value>>, InquireError> {
     }
 }
 
-fn free_text(question: &str) -> Result<Option<Value>, InquireError> {
-    let typed =
-        Text::new(question).with_help_message("enter to answer, esc to leave it").prompt_skippable()?;
+fn free_text(question: &str, begun: &str) -> Result<Option<Value>, InquireError> {
+    let typed = Text::new(question)
+        .with_initial_value(begun)
+        .with_help_message("enter to answer, esc to leave it")
+        .prompt_skippable()?;
     Ok(typed.map(|text| json!({"text": text})))
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn possible() -> bool {
 pub(crate) fn ask(question: &Question) -> Result<Reply, Refusal> {
     let asked = &question.asked;
     if asked.expected_answer.as_ref().is_some_and(|expected| expected.kind == AnswerKind::Json) {
-        return json_value();
+        return json_value(&asked.prompt);
     }
     match &asked.spec {
         Some(spec) => form(spec.clone()),
@@ -102,9 +102,10 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
 }
 
 /// Asks for JSON until it is some.
-fn json_value() -> Result<Reply, Refusal> {
+fn json_value(prompt: &str) -> Result<Reply, Refusal> {
     loop {
-        let input = json!({"kind": "text", "question": "The answer, as JSON", "required": true});
+        let question = format!("{prompt}\n\nThe answer, as JSON:");
+        let input = json!({"kind": "text", "question": question, "required": true});
         match draw::draw(&input) {
             Ok(reply) if reply["escaped"] == true => return Ok(Reply::Skipped),
             Ok(reply) => match serde_json::from_str(reply["text"].as_str().unwrap_or_default()) {

@@ -42,6 +42,22 @@ fn unknown_features_questions_and_statuses_are_named() {
 }
 
 #[test]
+fn a_wrong_call_is_told_what_is_missing_and_what_is_possible() {
+    let project = Project::with_feature();
+    let error = refused(&project, &["spec", "check-answer"], "invalid_argument", 2);
+    assert_eq!(error["message"], "the following required arguments were not provided: <SPEC>, <ANSWER>");
+    let error = refused(&project, &["spec", "compile", "x", "--to", "foo"], "invalid_argument", 2);
+    assert_eq!(error["message"], "invalid value 'foo' for '--to <TARGET>'");
+    assert_eq!(
+        error["details"]["hint"],
+        "possible values: claude-code, codex, strict-text, elicitation, terminal; see `aop help`"
+    );
+    let error = refused(&project, &["spec"], "invalid_argument", 2);
+    assert_eq!(error["message"], "a command is missing");
+    assert_eq!(error["details"]["hint"], "usage: aop spec [OPTIONS] <COMMAND>");
+}
+
+#[test]
 fn no_id_becomes_a_path() {
     let project = Project::with_feature();
     for id in ["../../etc", "a/b", "..", ".", "-x", "A", "a\\b"] {

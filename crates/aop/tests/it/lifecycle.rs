@@ -256,3 +256,18 @@ fn projections_can_be_turned_off_and_doctor_rebuilds_them() {
     project.run(&["doctor", "--repair"]).data();
     project.assert_healthy();
 }
+
+#[test]
+fn a_late_answer_is_refused_and_leaves_the_expiry_in_the_files() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["timeout_ms"] = json!(1000);
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    project.answer(asked["question_id"].as_str().unwrap(), "yes").refused("question_closed", 1);
+    let read = |name: &str| std::fs::read_to_string(project.path(".aop/features/shop").join(name)).unwrap();
+    let questions: Value = serde_json::from_str(&read("questions.json")).unwrap();
+    assert_eq!(questions["items"][0]["status"], "expired");
+    assert!(read("decisions.md").contains("expired"), "{}", read("decisions.md"));
+    assert!(read("state.md").contains("status: blocked"), "{}", read("state.md"));
+}

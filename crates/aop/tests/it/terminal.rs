@@ -67,3 +67,10 @@ fn an_escape_sequence_in_a_prompt_never_reaches_the_terminal() {
     assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
     assert!(text.contains("hello ]0;owned[2Jworld"), "{text}");
 }
+
+#[test]
+fn walking_the_inbox_of_an_unknown_feature_is_refused_by_name() {
+    let project = Project::with_feature();
+    assert!(screen(&project, "answer --feature-id shop").contains("Nothing waits for an answer."));
+    assert!(screen(&project, "answer --feature-id nope").contains("no feature 'nope'"));
+}

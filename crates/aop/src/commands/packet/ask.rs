@@ -6,7 +6,7 @@ use crate::asking::{Asking, Closed, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
 use crate::commands::spec::load;
-use crate::output::{CommandResult, Reply, Screen, talk};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::AnswerSpec;
 use aop_ask::gate::{Gate, GateState, Packet};
@@ -61,7 +61,7 @@ pub(super) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandRe
         operation,
         watched: screen.is_text(),
     };
-    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(130)) };
+    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
     let Some(record) = record(gate, &closed)? else { return Ok(told(&GateState::Missing, Some(gate))) };
     // Looked up again: the project may have changed while the human thought.
     let place = locate(&session.project, &args.file, gate)?;
