@@ -5,6 +5,8 @@ mod access;
 mod args;
 mod digest;
 mod parse;
+mod schema;
 
 pub use access::{Access, Tool};
 pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, cancel, parse, retry};
+pub use schema::envelope_schema;
