@@ -63,7 +63,8 @@ pub(crate) fn run(global: &Global, args: ToolArgs) -> CommandResult {
     Ok(Reply::ok(envelope, text))
 }
 
-fn parse_role(name: &str) -> Result<Role, Refusal> {
+/// Reads a role; the refusal lists them.
+pub(super) fn parse_role(name: &str) -> Result<Role, Refusal> {
     Role::parse(name).ok_or_else(|| {
         Refusal::invalid_argument(format!("role {} is not known", quoted(name)))
             .hint("role is one of planner, builder, qa, orchestrator, human")

@@ -6,6 +6,8 @@ mod asking;
 mod bad_input;
 mod crash;
 mod lifecycle;
+mod mcp;
+mod mcp_client;
 mod media;
 mod packets;
 mod processes;

@@ -1,0 +1,27 @@
+//! The doors that stay open: the tools of the contract over MCP. Nothing here decides anything; a call goes to
+//! [`aop_store::Service`] as it does from the command line, and what comes back is the same envelope.
+//!
+//! `stdio` runs a server on standard input and output, `mcp/` speaks the protocol, `files` keeps the files below
+//! `.aop/features/` up to date behind the answers.
+
+mod files;
+mod mcp;
+mod stdio;
+
+pub use stdio::serve_stdio;
+
+use aop_kernel::role::Caller;
+use aop_store::Service;
+use std::path::PathBuf;
+
+/// What a server needs to know.
+pub struct Door {
+    /// The store and the rules.
+    pub service: Service,
+    /// In whose name every call is made.
+    pub caller: Caller,
+    /// The `.aop` folder, if the files below it are wanted.
+    pub files: Option<PathBuf>,
+    /// Where to say what no client has to know.
+    pub warn: fn(&str),
+}
