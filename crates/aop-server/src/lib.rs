@@ -13,6 +13,7 @@ pub use stdio::serve_stdio;
 use aop_kernel::role::Caller;
 use aop_store::Service;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What a server needs to know.
 pub struct Door {
@@ -22,6 +23,8 @@ pub struct Door {
     pub caller: Caller,
     /// The `.aop` folder, if the files below it are wanted.
     pub files: Option<PathBuf>,
+    /// How long `ask_user` and `await_answer` wait before they say that nobody has answered yet.
+    pub patience: Duration,
     /// Where to say what no client has to know.
     pub warn: fn(&str),
 }

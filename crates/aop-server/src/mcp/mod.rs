@@ -1,13 +1,17 @@
 //! The protocol: which tools there are, and what becomes of a call. A refusal is a tool result, so that the model
 //! reads it; only what names no tool of ours is an error of the protocol.
 
+mod ask;
 mod catalog;
 mod outcome;
+mod secrets;
+mod wait;
+mod words;
 
 use crate::Door;
 use crate::files::Files;
 use aop_kernel::role::Caller;
-use aop_kernel::tools::Tool;
+use aop_kernel::tools::{ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
 use aop_store::Service;
 use rmcp::model::{
@@ -16,7 +20,10 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use secrets::Secrets;
 use serde_json::Value;
+use std::time::Duration;
+use tokio::sync::watch;
 
 /// What this door calls itself in the resolution of a question.
 const SURFACE: &str = "mcp";
@@ -26,11 +33,24 @@ pub(crate) struct Handler {
     service: Service,
     caller: Caller,
     files: Files,
+    /// How long a call waits for a human.
+    patience: Duration,
+    /// Becomes true when the client has gone.
+    closed: watch::Receiver<bool>,
+    /// Who may see secret answers, and which were shown.
+    secrets: Secrets,
 }
 
 impl Handler {
-    pub(crate) fn new(door: Door, files: Files) -> Self {
-        Handler { service: door.service, caller: door.caller, files }
+    pub(crate) fn new(door: Door, files: Files, closed: watch::Receiver<bool>) -> Self {
+        Handler {
+            service: door.service,
+            caller: door.caller,
+            files,
+            patience: door.patience,
+            closed,
+            secrets: Secrets::default(),
+        }
     }
 
     /// A tool of the contract: the same call as `aop tool call` makes.
@@ -61,11 +81,20 @@ impl ServerHandler for Handler {
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let input = Value::Object(request.arguments.unwrap_or_default());
-        let tool = Tool::find(&request.name).map_err(|refusal| outcome::protocol_error(&refusal))?;
-        Ok(outcome::result(self.contract(tool, &input).await).into())
+        let received = self.secrets.take();
+        let outcome = match &*request.name {
+            ASK_USER => self.ask_user(&input, &context).await,
+            AWAIT_ANSWER => self.await_answer(&input, &context).await,
+            name => match Tool::find(name) {
+                Ok(tool) => self.contract(tool, &input).await,
+                Err(refusal) => return Err(outcome::protocol_error(&refusal)),
+            },
+        };
+        self.forget(received).await;
+        Ok(outcome::result(outcome).into())
     }
 
     /// What the protocol library cannot read as one of its own requests comes here, also a call whose arguments

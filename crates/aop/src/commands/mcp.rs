@@ -11,6 +11,7 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_server::{Door, serve_stdio};
+use std::time::Duration;
 
 /// Serve the tools to an MCP client on stdin and stdout
 #[derive(Debug, clap::Args)]
@@ -24,6 +25,9 @@ pub(crate) struct McpArgs {
     /// The only feature the client may touch
     #[arg(long)]
     feature_id: Option<String>,
+    /// How long ask_user waits. Clients give up after a minute; tests and parked engines want less.
+    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS")]
+    wait_ms: u64,
 }
 
 /// Serves until the client goes.
@@ -43,7 +47,8 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     let caller = worker(agent::caller(parse_role(&args.role)?, feature)?)?;
     let session = Project::find(global)?.open_as(caller)?;
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
-    serve_stdio(Door { service: session.service, caller: session.caller, files, warn })
+    let patience = Duration::from_millis(args.wait_ms);
+    serve_stdio(Door { service: session.service, caller: session.caller, files, patience, warn })
 }
 
 /// Whoever starts this program is an agent's client. Roles that may answer need proof of a person.

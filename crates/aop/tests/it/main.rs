@@ -7,6 +7,7 @@ mod bad_input;
 mod crash;
 mod lifecycle;
 mod mcp;
+mod mcp_ask;
 mod mcp_client;
 mod media;
 mod packets;

@@ -125,6 +125,12 @@ impl Client {
         drop(self.input.take());
         wait(self.child)
     }
+
+    /// Kills the server without a word.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
 }
 
 /// The envelope of a tool result, which is there twice and says the same.
