@@ -2,11 +2,12 @@
 //! [`aop_store::Service`] as it does from the command line, and what comes back is the same envelope.
 //!
 //! `stdio` runs a server on standard input and output, `mcp/` speaks the protocol, `files` keeps the files below
-//! `.aop/features/` up to date behind the answers.
+//! `.aop/features/` up to date behind the answers, `wake` wakes those who wait for an answer.
 
 mod files;
 mod mcp;
 mod stdio;
+mod wake;
 
 pub use stdio::serve_stdio;
 

@@ -2,6 +2,7 @@
 //! process, and whoever still waits then is let go at once, because the questions are in the store.
 
 use crate::mcp::Handler;
+use crate::wake::Wakes;
 use crate::{Door, files};
 use aop_kernel::{ErrorCode, Refusal};
 use rmcp::ServiceExt;
@@ -29,8 +30,9 @@ pub fn serve_stdio(door: Door) -> Result<(), Refusal> {
 async fn serve(door: Door) -> Result<(), Refusal> {
     let (gone, closed) = watch::channel(false);
     let (written, background) = files::start(door.files.clone(), Arc::clone(&door.service.store), door.warn);
+    let wakes = Wakes::start(Arc::clone(&door.service.store)).await?;
     let (reader, writer) = stdio_pipes();
-    let handler = Handler::new(door, written, closed);
+    let handler = Handler::new(door, written, wakes, closed);
     let end = match handler.serve((UntilEnd { reader, gone }, writer)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| failed(&error)),
         // A client that looks in and leaves again is no failure.

@@ -1,5 +1,7 @@
 //! The tools as a client lists them: names, sentences, schemas and hints.
 
+use aop_kernel::Refusal;
+use aop_kernel::ids::quoted;
 use aop_kernel::tools::{ASK_USER, AWAIT_ANSWER, AskUser, Tool, await_answer_schema, envelope_schema};
 use rmcp::model::{JsonObject, MetaObject, Tool as Listed, ToolAnnotations};
 use serde_json::Value;
@@ -23,6 +25,15 @@ pub(super) fn tools() -> Vec<Listed> {
     let output = object(envelope_schema());
     let contract = Tool::ALL.iter().map(|tool| contract(*tool, &output));
     [ask_user(&output), await_answer(&output)].into_iter().chain(contract).collect()
+}
+
+/// For a name that is none of them.
+pub(super) fn unknown(name: &str) -> Refusal {
+    let contract = Tool::ALL.iter().map(|tool| tool.name());
+    let names: Vec<&str> = [ASK_USER, AWAIT_ANSWER].into_iter().chain(contract).collect();
+    Refusal::invalid_argument(format!("there is no tool {}", quoted(name)))
+        .hint(format!("the tools are {}", names.join(", ")))
+        .fact("tools", names)
 }
 
 fn ask_user(output: &Arc<JsonObject>) -> Listed {

@@ -10,6 +10,7 @@ mod words;
 
 use crate::Door;
 use crate::files::Files;
+use crate::wake::Wakes;
 use aop_kernel::role::Caller;
 use aop_kernel::tools::{ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
@@ -33,6 +34,7 @@ pub(crate) struct Handler {
     service: Service,
     caller: Caller,
     files: Files,
+    wakes: Wakes,
     /// How long a call waits for a human.
     patience: Duration,
     /// Becomes true when the client has gone.
@@ -42,11 +44,12 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    pub(crate) fn new(door: Door, files: Files, closed: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(door: Door, files: Files, wakes: Wakes, closed: watch::Receiver<bool>) -> Self {
         Handler {
             service: door.service,
             caller: door.caller,
             files,
+            wakes,
             patience: door.patience,
             closed,
             secrets: Secrets::default(),
@@ -90,7 +93,7 @@ impl ServerHandler for Handler {
             AWAIT_ANSWER => self.await_answer(&input, &context).await,
             name => match Tool::find(name) {
                 Ok(tool) => self.contract(tool, &input).await,
-                Err(refusal) => return Err(outcome::protocol_error(&refusal)),
+                Err(_) => return Err(outcome::protocol_error(&catalog::unknown(name))),
             },
         };
         self.forget(received).await;

@@ -14,17 +14,17 @@ impl Handler {
     /// The question when it is closed, or as it stands when patience is over or nobody listens any more.
     pub(super) async fn until_closed(
         &self,
-        id: &QuestionId,
+        asked: &Question,
         context: &RequestContext<RoleServer>,
     ) -> Result<Question, Refusal> {
         let store = &self.service.store;
-        let mut changes = store.changes();
+        let mut changes = self.wakes.of(&asked.feature_id);
         let mut closed = self.closed.clone();
         let end = Instant::now() + self.patience;
         loop {
             // Marked as seen before reading, so that an answer in between wakes the wait below.
             changes.borrow_and_update();
-            let question = self.question(id).await?;
+            let question = self.question(&asked.id).await?;
             let now = store.now().await?;
             if !question.is_open() {
                 if question.expires_at.is_some_and(|deadline| deadline <= now) {
