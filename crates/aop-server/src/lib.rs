@@ -26,6 +26,8 @@ pub struct Door {
     pub files: Option<PathBuf>,
     /// How long `ask_user` and `await_answer` wait before they say that nobody has answered yet.
     pub patience: Duration,
+    /// Whether what the client's own interface accepts is an answer. Not for an agent with a credential.
+    pub elicits: bool,
     /// Where to say what no client has to know.
     pub warn: fn(&str),
 }

@@ -33,7 +33,7 @@ impl Handler {
             None => self.create_by_content(&ask, &client).await?,
         };
         self.secrets.asked(&question.id);
-        let question = self.until_closed(&question, context).await?;
+        let question = self.until_closed_anywhere(&question, context).await?;
         self.tell(&question, context).await
     }
 
@@ -53,7 +53,7 @@ impl Handler {
             .hint("wait only for questions that ask_user returned to you")
             .fact("question_id", id));
         }
-        let question = self.until_closed(&question, context).await?;
+        let question = self.until_closed_anywhere(&question, context).await?;
         self.tell(&question, context).await
     }
 

@@ -3,6 +3,7 @@
 
 mod ask;
 mod catalog;
+mod elicit;
 mod outcome;
 mod secrets;
 mod wait;
@@ -15,6 +16,7 @@ use aop_kernel::role::Caller;
 use aop_kernel::tools::{ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
 use aop_store::Service;
+use elicit::Forms;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
     Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -41,6 +43,9 @@ pub(crate) struct Handler {
     closed: watch::Receiver<bool>,
     /// Who may see secret answers, and which were shown.
     secrets: Secrets,
+    /// Whether forms may be shown at all, and which are.
+    elicits: bool,
+    forms: Forms,
 }
 
 impl Handler {
@@ -53,6 +58,8 @@ impl Handler {
             patience: door.patience,
             closed,
             secrets: Secrets::default(),
+            elicits: door.elicits,
+            forms: Forms::default(),
         }
     }
 

@@ -47,8 +47,9 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     let caller = worker(agent::caller(parse_role(&args.role)?, feature)?)?;
     let session = Project::find(global)?.open_as(caller)?;
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
+    let elicits = !agent::present();
     let patience = Duration::from_millis(args.wait_ms);
-    serve_stdio(Door { service: session.service, caller: session.caller, files, patience, warn })
+    serve_stdio(Door { service: session.service, caller: session.caller, files, patience, elicits, warn })
 }
 
 /// Whoever starts this program is an agent's client. Roles that may answer need proof of a person.

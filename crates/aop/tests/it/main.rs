@@ -9,6 +9,7 @@ mod lifecycle;
 mod mcp;
 mod mcp_ask;
 mod mcp_client;
+mod mcp_elicit;
 mod media;
 mod packets;
 mod processes;

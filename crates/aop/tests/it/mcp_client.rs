@@ -84,6 +84,11 @@ impl Client {
         }
     }
 
+    /// What came and was not asked for yet.
+    pub(crate) fn unread(&self) -> &[Value] {
+        &self.early
+    }
+
     /// The answer to a request.
     pub(crate) fn answer_to(&mut self, id: u64) -> Value {
         self.next_where(|message| message["id"] == id && message.get("method").is_none())
