@@ -3,6 +3,7 @@
 //! case an answer that was handed over is used up: whoever asks the same once more wants to know anew, and an old
 //! permission must not pass for a new one.
 
+use super::rounds::{Reply, Told};
 use super::{Handler, SURFACE, words};
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::Question;
@@ -24,8 +25,9 @@ impl Handler {
     pub(super) async fn ask_user(
         &self,
         input: &Value,
+        reply: Reply,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Envelope, Refusal> {
+    ) -> Result<Told, Refusal> {
         let ask = AskUser::parse(input)?;
         let client = client_name(context);
         let question = match context.meta.get(TOOL_USE_ID).and_then(Value::as_str) {
@@ -33,16 +35,16 @@ impl Handler {
             None => self.create_by_content(&ask, &client).await?,
         };
         self.secrets.asked(&question.id);
-        let question = self.until_closed_anywhere(&question, context).await?;
-        self.tell(&question, context).await
+        self.settle(&question, reply, context).await
     }
 
     /// Goes on waiting.
     pub(super) async fn await_answer(
         &self,
         input: &Value,
+        reply: Reply,
         context: &RequestContext<RoleServer>,
-    ) -> Result<Envelope, Refusal> {
+    ) -> Result<Told, Refusal> {
         let id = await_answer(input)?;
         let question = self.question(&id).await?;
         if !self.caller.owns(&question.feature_id) {
@@ -53,8 +55,7 @@ impl Handler {
             .hint("wait only for questions that ask_user returned to you")
             .fact("question_id", id));
         }
-        let question = self.until_closed_anywhere(&question, context).await?;
-        self.tell(&question, context).await
+        self.settle(&question, reply, context).await
     }
 
     /// The question of a client that does not name its calls: the first round whose end nobody was told yet.
@@ -100,7 +101,7 @@ impl Handler {
     }
 
     /// Hands over what came of it.
-    async fn tell(
+    pub(super) async fn tell(
         &self,
         question: &Question,
         context: &RequestContext<RoleServer>,

@@ -18,10 +18,17 @@ use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The one question of a form that was made for a question without one.
 const LONE: &str = "answer";
+
+/// Tells the replies of this process apart.
+static REPLIES: AtomicU64 = AtomicU64::new(0);
+
+/// A form that nobody else is shown meanwhile.
+pub(super) struct Offer(pub(super) Dialogue);
 
 /// Questions whose form is on display, or was declined and is not shown again.
 #[derive(Default)]
@@ -42,7 +49,9 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Question, Refusal> {
         let mut wait = pin!(self.until_closed(asked, context));
-        let mut form = self.form(asked, context);
+        // A stateless client has had its form already.
+        let offer = if is_stateless(context) { None } else { self.offer(asked, context) };
+        let mut form = offer.map(|Offer(form)| form);
         while let Some(open) = form.take() {
             let Some(mut shown) = show(asked, &open, context).await else { break };
             tokio::select! {
@@ -55,42 +64,46 @@ impl Handler {
                 }
                 reply = &mut shown.rx => {
                     let reply = reply.ok().and_then(Result::ok).and_then(|reply| serde_json::to_value(reply).ok());
-                    form = self.heard(asked, open, reply, context).await;
+                    form = self.heard(asked, open, reply).await;
                 }
             }
         }
         wait.await
     }
 
-    /// The form of an open question, if it is to be shown here and now.
-    fn form(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Dialogue> {
+    /// The form of an open question, if it is to be shown here and now: once at a time, and not after it was
+    /// declined.
+    pub(super) fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Offer> {
+        let form = self.dialogue(asked, context)?;
+        self.forms.set().insert(asked.id.clone()).then_some(Offer(form))
+    }
+
+    /// The form of an open question, for the client of whoever asked it.
+    pub(super) fn dialogue(
+        &self,
+        asked: &Question,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Dialogue> {
         let offered = context.client_capabilities()?.elicitation?;
         // A client that names no modes has forms: they were there first.
         let forms = offered.form.is_some() || offered.url.is_none();
-        if !(forms && self.elicits && asked.is_open() && !self.patience.is_zero()) {
+        if !(forms && self.elicits && asked.is_open() && !self.patience.is_zero() && self.is_asker(asked)) {
             return None;
         }
-        let version = context.protocol_version()?;
-        if version.as_str() >= ProtocolVersion::V_2026_07_28.as_str() {
-            // From then on a server sends no requests; the library does not hold us back for such a client.
-            return None;
-        }
-        let newer = version.as_str() >= ProtocolVersion::V_2025_11_25.as_str();
+        let newer = speaks(context, &ProtocolVersion::V_2025_11_25);
         let protocol = if newer { Protocol::V2025_11_25 } else { Protocol::V2025_06_18 };
         let spec = asked.asked.spec.clone().or_else(|| lone_spec(asked))?;
         let options = Options { protocol, ..Options::default() };
         // Refused for secrets, which other surfaces take.
-        let form = Dialogue::start(spec, Target::Elicitation, options).ok()?;
-        self.forms.set().insert(asked.id.clone()).then_some(form)
+        Dialogue::start(spec, Target::Elicitation, options).ok()
     }
 
     /// Takes a reply. What is left to ask, if anything is.
-    async fn heard(
+    pub(super) async fn heard(
         &self,
         asked: &Question,
         mut form: Dialogue,
         reply: Option<Value>,
-        context: &RequestContext<RoleServer>,
     ) -> Option<Dialogue> {
         form.reply(&reply?).ok()?;
         match form.next() {
@@ -99,7 +112,8 @@ impl Handler {
             Step::Done(answers) => {
                 let answer = answers.to_json();
                 let answer = if asked.asked.spec.is_some() { answer } else { answer[LONE].clone() };
-                let operation = format!("elicit_{}_{}_{}", asked.id, std::process::id(), context.id);
+                let number = REPLIES.fetch_add(1, Ordering::Relaxed);
+                let operation = format!("elicit_{}_{}_{number}", asked.id, std::process::id());
                 let input = json!({"feature_id": asked.feature_id, "question_id": asked.id, "answer": answer,
                     "answered_by": "human", "operation_id": operation});
                 let human = Caller::new(Role::Human);
@@ -119,15 +133,29 @@ async fn show(
     form: &Dialogue,
     context: &RequestContext<RoleServer>,
 ) -> Option<RequestHandle<RoleServer>> {
+    let request = ServerRequest::ElicitRequest(elicitation(asked, form)?);
+    context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()
+}
+
+/// The next request of the form.
+pub(super) fn elicitation(asked: &Question, form: &Dialogue) -> Option<ElicitRequest> {
     let Step::Ask(request) = form.next() else { return None };
     let mut input = request.input;
     input["mode"] = json!("form");
     if asked.asked.spec.is_none() {
         plain_titles(&mut input);
     }
-    let params: ElicitRequestParams = serde_json::from_value(input).ok()?;
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
-    context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()
+    serde_json::from_value::<ElicitRequestParams>(input).ok().map(ElicitRequest::new)
+}
+
+/// Whether the client speaks this version or a later one. Versions are dates and sort as text.
+fn speaks(context: &RequestContext<RoleServer>, version: &ProtocolVersion) -> bool {
+    context.protocol_version().is_some_and(|spoken| spoken.as_str() >= version.as_str())
+}
+
+/// Whether the protocol has no requests from server to client. The library does not hold us back from sending one.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    speaks(context, &ProtocolVersion::V_2026_07_28)
 }
 
 /// A question without a form as a form with one question. JSON has no field to type it in.

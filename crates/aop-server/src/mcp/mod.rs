@@ -5,6 +5,7 @@ mod ask;
 mod catalog;
 mod elicit;
 mod outcome;
+mod rounds;
 mod secrets;
 mod wait;
 mod words;
@@ -23,6 +24,7 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
+use rounds::{Reply, Told};
 use secrets::Secrets;
 use serde_json::Value;
 use std::time::Duration;
@@ -90,21 +92,26 @@ impl ServerHandler for Handler {
 
     async fn call_tool(
         &self,
-        request: CallToolRequestParams,
+        mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let reply = Reply::take(&mut request);
         let input = Value::Object(request.arguments.unwrap_or_default());
         let received = self.secrets.take();
         let outcome = match &*request.name {
-            ASK_USER => self.ask_user(&input, &context).await,
-            AWAIT_ANSWER => self.await_answer(&input, &context).await,
+            ASK_USER => self.ask_user(&input, reply, &context).await,
+            AWAIT_ANSWER => self.await_answer(&input, reply, &context).await,
             name => match Tool::find(name) {
-                Ok(tool) => self.contract(tool, &input).await,
+                Ok(tool) => self.contract(tool, &input).await.map(Told::Envelope),
                 Err(_) => return Err(outcome::protocol_error(&catalog::unknown(name))),
             },
         };
         self.forget(received).await;
-        Ok(outcome::result(outcome).into())
+        Ok(match outcome {
+            Ok(Told::Form(form)) => form.into(),
+            Ok(Told::Envelope(envelope)) => outcome::result(Ok(envelope)).into(),
+            Err(refusal) => outcome::result(Err(refusal)).into(),
+        })
     }
 
     /// What the protocol library cannot read as one of its own requests comes here, also a call whose arguments

@@ -53,7 +53,8 @@ impl Handler {
         Ok(secret)
     }
 
-    fn is_asker(&self, question: &Question) -> bool {
+    /// Whether this client asked it.
+    pub(super) fn is_asker(&self, question: &Question) -> bool {
         let own = self.caller.feature.as_ref() == Some(&question.feature_id);
         self.secrets.known().asked.contains(&question.id) || (own && self.caller.role == question.asked.role)
     }

@@ -103,21 +103,52 @@ fn an_agent_with_a_credential_cannot_accept_its_own_question() {
     assert!(client.unread().iter().all(|message| message["method"] != "elicitation/create"));
 }
 
-#[test]
-fn a_client_without_a_handshake_is_sent_no_requests() {
-    let project = Project::with_feature();
-    let mut client = Client::connect(&mut project.command(&["mcp"]));
+/// A call of the stateless protocol, with what a second call brings along.
+fn stateless(client: &mut Client, more: Value) -> u64 {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "stateless", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
-    let known = client.request("server/discover", json!({"_meta": meta}));
-    assert!(
-        known["result"]["supportedVersions"].as_array().unwrap().contains(&json!("2026-07-28")),
-        "{known}"
-    );
-    let call = client.begin("tools/call", json!({"name": "ask_user", "arguments": choice(), "_meta": meta}));
-    let question = project.opened_question();
+    let mut params = json!({"name": "ask_user", "arguments": choice(), "_meta": meta});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    client.begin("tools/call", params)
+}
+
+fn form_reply(state: &Value, reply: Value) -> Value {
+    json!({"requestState": state, "inputResponses": {"form": reply}})
+}
+
+#[test]
+fn a_client_without_a_handshake_gets_the_form_as_a_result_and_calls_again() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let call = stateless(&mut client, json!({}));
+    let shown = client.answer_to(call)["result"].clone();
+    assert_eq!(shown["resultType"], "input_required", "{shown}");
+    let request = &shown["inputRequests"]["form"];
+    assert_eq!(request["method"], "elicitation/create", "{shown}");
+    assert_eq!(request["params"]["message"], "Which one?", "{shown}");
+    client.kill();
+    // Nothing is kept but the question: another server takes the reply.
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let accepted = json!({"action": "accept", "content": {"answer": "right"}});
+    let call = stateless(&mut client, form_reply(&shown["requestState"], accepted));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "right");
+    assert!(client.unread().is_empty(), "the stateless protocol has no requests from the server");
+}
+
+#[test]
+fn a_stateless_form_that_is_declined_or_for_another_question_answers_nothing() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let call = stateless(&mut client, json!({}));
+    let state = client.answer_to(call)["result"]["requestState"].clone();
+    let question = project.run(&["questions"]).data()["items"][0].clone();
+    assert_eq!(state, question["question_id"]);
+    let accepted = json!({"action": "accept", "content": {"answer": "right"}});
+    let stray = stateless(&mut client, form_reply(&json!("q_01JAAAAAAAAAAAAAAAAAAAAAAA"), accepted));
+    let declined = stateless(&mut client, form_reply(&state, json!({"action": "decline"})));
     project.answer_to(&question, "left").data();
-    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
-    assert!(client.unread().iter().all(|message| message.get("method").is_none()));
+    for call in [stray, declined] {
+        assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+    }
 }
