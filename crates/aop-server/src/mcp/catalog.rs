@@ -27,13 +27,21 @@ pub(super) fn tools() -> Vec<Listed> {
     [ask_user(&output), await_answer(&output)].into_iter().chain(contract).collect()
 }
 
+fn names() -> Vec<&'static str> {
+    let contract = Tool::ALL.iter().map(|tool| tool.name());
+    [ASK_USER, AWAIT_ANSWER].into_iter().chain(contract).collect()
+}
+
+/// Whether there is such a tool.
+pub(super) fn knows(name: &str) -> bool {
+    names().contains(&name)
+}
+
 /// For a name that is none of them.
 pub(super) fn unknown(name: &str) -> Refusal {
-    let contract = Tool::ALL.iter().map(|tool| tool.name());
-    let names: Vec<&str> = [ASK_USER, AWAIT_ANSWER].into_iter().chain(contract).collect();
     Refusal::invalid_argument(format!("there is no tool {}", quoted(name)))
-        .hint(format!("the tools are {}", names.join(", ")))
-        .fact("tools", names)
+        .hint(format!("the tools are {}", names().join(", ")))
+        .fact("tools", names())
 }
 
 fn ask_user(output: &Arc<JsonObject>) -> Listed {

@@ -95,6 +95,9 @@ impl ServerHandler for Handler {
         mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        if !catalog::knows(&request.name) {
+            return Err(outcome::protocol_error(&catalog::unknown(&request.name)));
+        }
         let reply = Reply::take(&mut request);
         let input = Value::Object(request.arguments.unwrap_or_default());
         let received = self.secrets.take();
@@ -103,7 +106,7 @@ impl ServerHandler for Handler {
             AWAIT_ANSWER => self.await_answer(&input, reply, &context).await,
             name => match Tool::find(name) {
                 Ok(tool) => self.contract(tool, &input).await.map(Told::Envelope),
-                Err(_) => return Err(outcome::protocol_error(&catalog::unknown(name))),
+                Err(refusal) => Err(refusal),
             },
         };
         self.forget(received).await;
