@@ -17,6 +17,11 @@ struct Credential {
     role: Role,
 }
 
+/// Whether an engine started this program.
+pub(crate) fn present() -> bool {
+    std::env::var_os(AGENT_VARIABLE).is_some_and(|value| !value.is_empty())
+}
+
 /// The caller: the agent named by the environment, else the given role.
 pub(crate) fn caller(role: Role, feature: Option<FeatureId>) -> Result<Caller, Refusal> {
     let Some(value) = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()) else {

@@ -10,7 +10,7 @@ use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::Role;
-use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::tools::{Call, Tool, lone_feature, parse};
 use aop_kernel::{ErrorCode, Refusal};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -85,7 +85,7 @@ fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
         asking.feature_id.map(str::to_owned).or_else(|| session.own_feature().map(|id| id.to_string()));
     let role = session.caller.role;
     let input = json!({
-        "feature_id": given.clone().unwrap_or_else(|| adhoc_feature(&asking.operation)),
+        "feature_id": given.clone().unwrap_or_else(|| lone_feature(&asking.operation)),
         "role": role,
         "session_id": if role == Role::Human { "aop-ask".to_owned() } else { format!("aop-ask-{role}") },
         "question_type": asking.question_type,
@@ -103,19 +103,6 @@ fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
     let envelope = session.submit(request)?;
     let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
     session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))
-}
-
-/// A feature id that belongs to the operation, so that a retry finds the same one.
-fn adhoc_feature(operation: &OperationId) -> String {
-    let hash = operation.as_str().bytes().fold(
-        [0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15],
-        |[a, b], byte| {
-            // Two FNV-1a streams: not secret, only spread out.
-            let step = |state: u64, salt: u8| (state ^ u64::from(byte ^ salt)).wrapping_mul(0x0100_0000_01b3);
-            [step(a, 0), step(b, 0x5a)]
-        },
-    );
-    format!("ask-{:016x}{:016x}", hash[0], hash[1])
 }
 
 /// Sleeps until the question is closed: woken by commits of any process, by the deadline, and by an answer
@@ -178,18 +165,4 @@ fn wait_until_closed(
 
 fn vanished(id: &QuestionId) -> Refusal {
     Refusal::new(ErrorCode::Internal, format!("question {id} was committed and cannot be found"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_feature_of_a_lone_question_belongs_to_its_operation() {
-        let operation = OperationId::parse("op_1").unwrap();
-        assert_eq!(adhoc_feature(&operation), adhoc_feature(&operation));
-        let other = OperationId::parse("op_2").unwrap();
-        assert_ne!(adhoc_feature(&operation), adhoc_feature(&other));
-        assert!(aop_kernel::ids::FeatureId::parse(&adhoc_feature(&other)).is_ok());
-    }
 }

@@ -3,8 +3,14 @@
 
 mod access;
 mod args;
+mod ask_user;
 mod digest;
 mod parse;
+mod schema;
 
 pub use access::{Access, Tool};
+pub use ask_user::{
+    ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema, lone_feature,
+};
 pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, cancel, parse, retry};
+pub use schema::envelope_schema;

@@ -25,8 +25,9 @@ pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// what they hold in a few more: what is taken here can always be read back.
 const MAX_REQUEST_DEPTH: usize = 96;
 
-const ROLES: &str = "planner, builder, qa, orchestrator, human";
-const QUESTION_TYPES: &str = "clarification, permission_override, external_decision, risk_ack";
+pub(super) const ROLES: &str = "planner, builder, qa, orchestrator, human";
+pub(super) const QUESTION_TYPES: &str = "clarification, permission_override, external_decision, risk_ack";
+pub(super) const POLICIES: &str = "engine_judgement, use_default, decline";
 const TARGETS: &str = "planning, building, qa, blocked, ready_to_merge, merged, failed";
 const STATUSES: &str = "planning, building, qa, blocked, awaiting_input, ready_to_merge, merged, failed";
 
@@ -248,8 +249,7 @@ fn question_create(
         None => spec.as_ref().map(|_| ExpectedAnswer::form()),
     };
     let interaction = args.optional_object("interaction")?;
-    let wanted: Option<DecisionPolicy> =
-        args.optional_one_of("default_decision_policy", "engine_judgement, use_default, decline")?;
+    let wanted: Option<DecisionPolicy> = args.optional_one_of("default_decision_policy", POLICIES)?;
     let timeout_ms = args.optional_number("timeout_ms")?;
     let asked = Asked {
         blocking: args.optional_bool("blocking")?.unwrap_or(true),

@@ -3,4 +3,5 @@
 
 mod expiry;
 mod lifecycle;
+mod schemas;
 mod support;

@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod features;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod packet;
 pub(crate) mod prompts;
 pub(crate) mod questions;

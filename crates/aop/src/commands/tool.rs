@@ -47,8 +47,7 @@ pub(crate) fn run(global: &Global, args: ToolArgs) -> CommandResult {
     let ToolCommand::Call { name, role, feature_id, input } = args.command;
     let tool = Tool::find(&name)?;
     let role = role.as_deref().map(parse_role).transpose()?;
-    let in_agent = std::env::var_os(agent::AGENT_VARIABLE).is_some_and(|value| !value.is_empty());
-    let Some(role) = role.or(in_agent.then_some(Role::Builder)) else {
+    let Some(role) = role.or(agent::present().then_some(Role::Builder)) else {
         return Err(
             Refusal::invalid_argument("--role is missing").hint("say who calls, for instance --role human")
         );
@@ -63,7 +62,8 @@ pub(crate) fn run(global: &Global, args: ToolArgs) -> CommandResult {
     Ok(Reply::ok(envelope, text))
 }
 
-fn parse_role(name: &str) -> Result<Role, Refusal> {
+/// Reads a role; the refusal lists them.
+pub(super) fn parse_role(name: &str) -> Result<Role, Refusal> {
     Role::parse(name).ok_or_else(|| {
         Refusal::invalid_argument(format!("role {} is not known", quoted(name)))
             .hint("role is one of planner, builder, qa, orchestrator, human")

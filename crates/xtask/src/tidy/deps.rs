@@ -11,7 +11,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("aop-turn", &["aop-ask"]),
     ("aop-kernel", &["aop-ask"]),
     ("aop-store", &["aop-kernel", "aop-ask"]),
-    ("aop", &["aop-ask", "aop-turn", "aop-kernel", "aop-schema", "aop-store"]),
+    ("aop-server", &["aop-ask", "aop-kernel", "aop-store"]),
+    ("aop", &["aop-ask", "aop-turn", "aop-kernel", "aop-schema", "aop-store", "aop-server"]),
     ("xtask", &[]),
 ];
 

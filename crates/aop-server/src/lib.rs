@@ -1,0 +1,33 @@
+//! The doors that stay open: the tools of the contract over MCP. Nothing here decides anything; a call goes to
+//! [`aop_store::Service`] as it does from the command line, and what comes back is the same envelope.
+//!
+//! `stdio` runs a server on standard input and output, `mcp/` speaks the protocol, `files` keeps the files below
+//! `.aop/features/` up to date behind the answers, `wake` wakes those who wait for an answer.
+
+mod files;
+mod mcp;
+mod stdio;
+mod wake;
+
+pub use stdio::serve_stdio;
+
+use aop_kernel::role::Caller;
+use aop_store::Service;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What a server needs to know.
+pub struct Door {
+    /// The store and the rules.
+    pub service: Service,
+    /// In whose name every call is made.
+    pub caller: Caller,
+    /// The `.aop` folder, if the files below it are wanted.
+    pub files: Option<PathBuf>,
+    /// How long `ask_user` and `await_answer` wait before they say that nobody has answered yet.
+    pub patience: Duration,
+    /// Whether what the client's own interface accepts is an answer. Not for an agent with a credential.
+    pub elicits: bool,
+    /// Where to say what no client has to know.
+    pub warn: fn(&str),
+}

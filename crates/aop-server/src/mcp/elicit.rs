@@ -1,0 +1,191 @@
+//! Elicitation: a client that offers it shows the question in its own interface, beside every other surface. The
+//! form is an `aop-ask` dialogue. Only `accept` answers; decline and cancel close this surface alone. Whichever
+//! surface answers first wins, and the form is taken back when that was another one.
+//!
+//! What a client accepts is taken for its user's word. So an agent that carries a credential is never shown a
+//! form: it could accept its own question.
+
+use super::{Handler, SURFACE};
+use aop_ask::{Dialogue, Options, Protocol, QuestionSpec, Step, Target};
+use aop_kernel::Refusal;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::{AnswerKind, Question};
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::Tool;
+use rmcp::RoleServer;
+use rmcp::model::{ElicitRequest, ElicitRequestParams, ProtocolVersion, ServerRequest};
+use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The one question of a form that was made for a question without one.
+const LONE: &str = "answer";
+
+/// Tells the replies of this process apart.
+static REPLIES: AtomicU64 = AtomicU64::new(0);
+
+/// A form that nobody else is shown meanwhile.
+pub(super) struct Offer(pub(super) Dialogue);
+
+/// Questions whose form is on display, or was declined and is not shown again.
+#[derive(Default)]
+pub(super) struct Forms(Mutex<HashSet<QuestionId>>);
+
+impl Forms {
+    fn set(&self) -> MutexGuard<'_, HashSet<QuestionId>> {
+        // A set of ids is whole after any panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Handler {
+    /// Waits as `until_closed` does, with the form on display where the client can show one.
+    pub(super) async fn until_closed_anywhere(
+        &self,
+        asked: &Question,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Question, Refusal> {
+        let mut wait = pin!(self.until_closed(asked, context));
+        // A stateless client has had its form already.
+        let offer = if is_stateless(context) { None } else { self.offer(asked, context) };
+        let mut form = offer.map(|Offer(form)| form);
+        while let Some(open) = form.take() {
+            let Some(mut shown) = show(asked, &open, context).await else { break };
+            tokio::select! {
+                closed = &mut wait => {
+                    // Answered elsewhere, or patience is over; a later wait may show it again.
+                    self.forms.set().remove(&asked.id);
+                    // A client that has gone needs no telling.
+                    let _ = shown.cancel(Some("the question is not waited for here any more".into())).await;
+                    return closed;
+                }
+                reply = &mut shown.rx => {
+                    let reply = reply.ok().and_then(Result::ok).and_then(|reply| serde_json::to_value(reply).ok());
+                    form = self.heard(asked, open, reply).await;
+                }
+            }
+        }
+        wait.await
+    }
+
+    /// The form of an open question, if it is to be shown here and now: once at a time, and not after it was
+    /// declined.
+    pub(super) fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Offer> {
+        let form = self.dialogue(asked, context)?;
+        self.forms.set().insert(asked.id.clone()).then_some(Offer(form))
+    }
+
+    /// The form of an open question, for the client of whoever asked it.
+    pub(super) fn dialogue(
+        &self,
+        asked: &Question,
+        context: &RequestContext<RoleServer>,
+    ) -> Option<Dialogue> {
+        let offered = context.client_capabilities()?.elicitation?;
+        // A client that names no modes has forms: they were there first.
+        let forms = offered.form.is_some() || offered.url.is_none();
+        if !(forms && self.elicits && asked.is_open() && !self.patience.is_zero() && self.is_asker(asked)) {
+            return None;
+        }
+        let newer = speaks(context, &ProtocolVersion::V_2025_11_25);
+        let protocol = if newer { Protocol::V2025_11_25 } else { Protocol::V2025_06_18 };
+        let spec = asked.asked.spec.clone().or_else(|| lone_spec(asked))?;
+        let options = Options { protocol, ..Options::default() };
+        // Refused for secrets, which other surfaces take.
+        Dialogue::start(spec, Target::Elicitation, options).ok()
+    }
+
+    /// Takes a reply. What is left to ask, if anything is.
+    pub(super) async fn heard(
+        &self,
+        asked: &Question,
+        mut form: Dialogue,
+        reply: Option<Value>,
+    ) -> Option<Dialogue> {
+        form.reply(&reply?).ok()?;
+        match form.next() {
+            Step::Ask(_) => Some(form),
+            Step::Escaped { .. } => None,
+            Step::Done(answers) => {
+                let answer = answers.to_json();
+                let answer = if asked.asked.spec.is_some() { answer } else { answer[LONE].clone() };
+                let number = REPLIES.fetch_add(1, Ordering::Relaxed);
+                let operation = format!("elicit_{}_{}_{number}", asked.id, std::process::id());
+                let input = json!({"feature_id": asked.feature_id, "question_id": asked.id, "answer": answer,
+                    "answered_by": "human", "operation_id": operation});
+                let human = Caller::new(Role::Human);
+                // Refused when another surface was first; the wait sees whose answer it is.
+                if self.service.call(Tool::QuestionAnswer, &human, &input, SURFACE).await.is_ok() {
+                    self.files.changed();
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Puts the next request of the form to the client.
+async fn show(
+    asked: &Question,
+    form: &Dialogue,
+    context: &RequestContext<RoleServer>,
+) -> Option<RequestHandle<RoleServer>> {
+    let request = ServerRequest::ElicitRequest(elicitation(asked, form)?);
+    context.peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await.ok()
+}
+
+/// The next request of the form.
+pub(super) fn elicitation(asked: &Question, form: &Dialogue) -> Option<ElicitRequest> {
+    let Step::Ask(request) = form.next() else { return None };
+    let mut input = request.input;
+    input["mode"] = json!("form");
+    if asked.asked.spec.is_none() {
+        plain_titles(&mut input);
+    }
+    serde_json::from_value::<ElicitRequestParams>(input).ok().map(ElicitRequest::new)
+}
+
+/// Whether the client speaks this version or a later one. Versions are dates and sort as text.
+fn speaks(context: &RequestContext<RoleServer>, version: &ProtocolVersion) -> bool {
+    context.protocol_version().is_some_and(|spoken| spoken.as_str() >= version.as_str())
+}
+
+/// Whether the protocol has no requests from server to client. The library does not hold us back from sending one.
+pub(super) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
+    speaks(context, &ProtocolVersion::V_2026_07_28)
+}
+
+/// A question without a form as a form with one question. JSON has no field to type it in.
+fn lone_spec(asked: &Question) -> Option<QuestionSpec> {
+    let expected = asked.asked.expected_answer.as_ref();
+    let kind = expected.map_or(AnswerKind::FreeText, |expected| expected.kind);
+    let mut question = json!({"id": LONE, "header": "Answer", "question": asked.asked.prompt,
+        "kind": kind.as_str(), "required": true});
+    match kind {
+        AnswerKind::FreeText => {}
+        AnswerKind::SingleChoice | AnswerKind::MultiChoice => {
+            let choices = expected.and_then(|expected| expected.choices.as_ref())?;
+            let options = choices.iter().map(|choice| json!({"label": choice, "description": choice}));
+            question["options"] = options.collect();
+            question["allow_other"] = json!(expected.and_then(|expected| expected.allow_other) == Some(true));
+        }
+        AnswerKind::Json | AnswerKind::Form => return None,
+    }
+    QuestionSpec::from_json(&json!({"version": 1, "topic": "question", "questions": [question]})).ok()
+}
+
+/// A choice that is its own description is shown once.
+fn plain_titles(input: &mut Value) {
+    let field = &mut input["requestedSchema"]["properties"][LONE];
+    for list in ["/oneOf", "/items/anyOf"] {
+        for option in field.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
+            option["title"] = option["const"].clone();
+        }
+    }
+    if field.get("enumNames").is_some() {
+        field["enumNames"] = field["enum"].clone();
+    }
+}

@@ -1,0 +1,74 @@
+//! Secret answers: only the asker is shown one, and the store forgets it once it has arrived. No client confirms
+//! a result, but one that calls again has read what came before; until then the same call gets the same answer.
+
+use super::Handler;
+use aop_ask::QuestionSpec;
+use aop_kernel::Refusal;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::{Question, QuestionState};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What this server knows about secrets: ids, never values.
+#[derive(Default)]
+pub(super) struct Secrets(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// The questions that were asked through this server.
+    asked: HashSet<QuestionId>,
+    /// Those whose secrets were shown and not yet forgotten.
+    shown: HashSet<QuestionId>,
+}
+
+impl Secrets {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // Sets of ids are whole after any panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This server asked it.
+    pub(super) fn asked(&self, id: &QuestionId) {
+        self.known().asked.insert(id.clone());
+    }
+
+    /// What was shown before the call that is being made now.
+    pub(super) fn take(&self) -> HashSet<QuestionId> {
+        std::mem::take(&mut self.known().shown)
+    }
+}
+
+impl Handler {
+    /// The answer with its secrets, for the asker: whoever asked through this server, or the same role of the
+    /// feature it is bound to.
+    pub(super) async fn reveal(&self, question: &Question) -> Result<Option<Value>, Refusal> {
+        let has_secret = question.asked.spec.as_ref().is_some_and(QuestionSpec::has_secret);
+        let answered = matches!(question.state, QuestionState::Answered { .. });
+        if !has_secret || !answered || !self.is_asker(question) {
+            return Ok(None);
+        }
+        let secret = self.service.store.reveal(question.id.clone()).await?;
+        self.secrets.known().shown.insert(question.id.clone());
+        Ok(secret)
+    }
+
+    /// Whether this client asked it.
+    pub(super) fn is_asker(&self, question: &Question) -> bool {
+        let own = self.caller.feature.as_ref() == Some(&question.feature_id);
+        self.secrets.known().asked.contains(&question.id) || (own && self.caller.role == question.asked.role)
+    }
+
+    /// Erases what has arrived, unless it was just shown again.
+    pub(super) async fn forget(&self, received: HashSet<QuestionId>) {
+        for id in received {
+            if self.secrets.known().shown.contains(&id) {
+                continue;
+            }
+            if self.service.store.forget(id.clone()).await.is_err() {
+                // Tried again after the next call.
+                self.secrets.known().shown.insert(id);
+            }
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! `ask_user` and `await_answer`: an agent asks, a human answers elsewhere, and nothing that breaks in between
+//! loses the question or its answer.
+
+use crate::mcp_client::{Client, envelope};
+use crate::support::Project;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const AGENT: (&str, &str) = ("AOP_AGENT", r#"{"feature_id": "shop", "role": "builder", "claim": "c-1"}"#);
+const NO_WAIT: [&str; 2] = ["--wait-ms", "0"];
+
+fn choice() -> Value {
+    json!({"prompt": "Which one?", "choices": ["left", "right"]})
+}
+
+/// A server that returns at once.
+fn hasty(project: &Project) -> Client {
+    Client::start(project, &NO_WAIT)
+}
+
+/// A call that the client names.
+fn named(client: &mut Client, call: &str, arguments: &Value) -> Value {
+    let params = json!({"name": "ask_user", "arguments": arguments, "_meta": {"claudecode/toolUseId": call}});
+    envelope(&client.request("tools/call", params))
+}
+
+fn open_questions(project: &Project) -> Vec<Value> {
+    project.run(&["questions"]).data()["items"].as_array().unwrap().clone()
+}
+
+/// Answers the only open question.
+fn answer(project: &Project, value: &str) {
+    let open = open_questions(project);
+    assert_eq!(open.len(), 1, "{open:?}");
+    project.answer_to(&open[0], value).data();
+}
+
+#[test]
+fn an_answer_from_another_process_ends_the_wait() {
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
+    let call = client.begin_call("ask_user", &choice());
+    let question = project.opened_question();
+    assert_eq!(question["session_id"], "mcp-test-client");
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    // The server is not deaf while it waits.
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+    project.answer_to(&question, "left").data();
+    let data = envelope(&client.answer_to(call))["data"].clone();
+    assert_eq!(data["status"], "answered");
+    assert_eq!(data["answer"], "left");
+    assert_eq!(data["question_id"], question["question_id"]);
+    assert!(data["text"].as_str().unwrap().starts_with("ANSWERED: a human"), "{data}");
+    assert_eq!(project.feature("shop")["status"], "planning");
+    assert_eq!(client.close().code, Some(0));
+    project.assert_healthy();
+}
+
+#[test]
+fn pending_says_how_to_go_on_and_asking_again_asks_nobody_twice() {
+    let project = Project::with_feature();
+    let mut client = hasty(&project);
+    let first = client.data("ask_user", &choice());
+    assert_eq!(first["status"], "pending");
+    let id = first["question_id"].as_str().unwrap();
+    let text = first["text"].as_str().unwrap();
+    assert!(text.starts_with("PENDING") && text.contains("await_answer") && text.contains(id), "{text}");
+    assert_eq!(client.data("ask_user", &choice()), first);
+    assert_eq!(client.data("await_answer", &json!({"question_id": id})), first);
+    answer(&project, "right");
+    let told = client.data("await_answer", &json!({"question_id": id}));
+    assert_eq!((&told["status"], &told["answer"]), (&json!("answered"), &json!("right")));
+}
+
+#[test]
+fn a_server_that_dies_during_the_wait_loses_nothing() {
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &[]);
+    client.begin_call("ask_user", &choice());
+    let question = project.opened_question();
+    client.kill();
+    let mut client = hasty(&project);
+    assert_eq!(client.data("ask_user", &choice())["question_id"], question["question_id"]);
+    client.kill();
+    project.answer_to(&question, "left").data();
+    let mut client = Client::start(&project, &[]);
+    let told = client.data("ask_user", &choice());
+    assert_eq!((&told["question_id"], &told["answer"]), (&question["question_id"], &json!("left")));
+}
+
+#[test]
+fn an_answer_that_was_handed_over_does_not_pass_for_a_new_one() {
+    let project = Project::with_feature();
+    let mut client = hasty(&project);
+    let first = client.data("ask_user", &choice())["question_id"].clone();
+    answer(&project, "left");
+    assert_eq!(client.data("ask_user", &choice())["answer"], "left");
+    let second = client.data("ask_user", &choice());
+    assert_eq!(second["status"], "pending");
+    assert_ne!(second["question_id"], first);
+    answer(&project, "right");
+    assert_eq!(client.data("ask_user", &choice())["answer"], "right");
+}
+
+#[test]
+fn a_call_that_the_client_names_is_the_same_question_for_ever() {
+    let project = Project::with_feature();
+    let mut client = hasty(&project);
+    let first = named(&mut client, "toolu_1", &choice())["data"]["question_id"].clone();
+    answer(&project, "left");
+    let told = named(&mut client, "toolu_1", &choice());
+    assert_eq!((&told["data"]["question_id"], &told["data"]["answer"]), (&first, &json!("left")));
+    client.close();
+    let mut client = hasty(&project);
+    assert_eq!(named(&mut client, "toolu_1", &choice()), told);
+    assert_ne!(named(&mut client, "toolu_2", &choice())["data"]["question_id"], first);
+    let other = named(&mut client, "toolu_1", &json!({"prompt": "Something else?"}));
+    assert_eq!(other["error"]["code"], "operation_id_reuse_mismatch");
+}
+
+#[test]
+fn the_end_of_input_does_not_wait_for_a_human() {
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &[]);
+    client.begin_call("ask_user", &choice());
+    project.opened_question();
+    let begun = Instant::now();
+    assert_eq!(client.close().code, Some(0));
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert_eq!(open_questions(&project).len(), 1);
+}
+
+#[test]
+fn a_cancelled_call_leaves_its_question_open() {
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &[]);
+    let call = client.begin_call("ask_user", &choice());
+    let question = project.opened_question();
+    client
+        .send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}}));
+    let again = client.begin_call("ask_user", &choice());
+    project.answer_to(&question, "left").data();
+    assert_eq!(envelope(&client.answer_to(again))["data"]["answer"], "left");
+}
+
+#[test]
+fn many_waits_end_each_with_its_own_answer() {
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &[]);
+    let calls: Vec<u64> = (0..20)
+        .map(|number| client.begin_call("ask_user", &json!({"prompt": format!("Number {number}?")})))
+        .collect();
+    // Requests are taken in order, but handled side by side: when all are open, all are waiting.
+    let mut open = open_questions(&project);
+    while open.len() < calls.len() {
+        client.request("ping", json!({}));
+        open = open_questions(&project);
+    }
+    for question in open.iter().rev() {
+        project.answer_to(question, &format!("to {}", question["prompt"].as_str().unwrap())).data();
+    }
+    for (number, call) in calls.into_iter().enumerate() {
+        let told = envelope(&client.answer_to(call));
+        assert_eq!(told["data"]["answer"], format!("to Number {number}?"), "{told}");
+    }
+}
+
+#[test]
+fn no_end_of_a_question_can_be_taken_for_another() {
+    let lenient = "policy: {execution: {human_input: {strict: false, timeout_ms: 1000}}}\n";
+    let strict = "policy: {execution: {human_input: {timeout_ms: 1000}}}\n";
+    let told = |settings: &str, question_type: &str| {
+        let project = Project::with_settings(settings);
+        let mut client = Client::start(&project, &["--feature-id", "shop"]);
+        let arguments = json!({"prompt": "May I?", "choices": ["yes"], "question_type": question_type});
+        let data = client.data("ask_user", &arguments);
+        assert_eq!(data.get("answer"), None, "{data}");
+        client.close();
+        project.assert_healthy();
+        (data["status"].as_str().unwrap().to_owned(), data["text"].as_str().unwrap().to_owned())
+    };
+    let (status, text) = told(lenient, "clarification");
+    assert_eq!(status, "expired");
+    assert!(text.contains("Decide yourself") && text.contains("nobody answered"), "{text}");
+    let (status, text) = told(lenient, "permission_override");
+    assert_eq!(status, "declined");
+    assert!(text.contains("not permitted"), "{text}");
+    let (status, text) = told(strict, "clarification");
+    assert_eq!(status, "expired");
+    assert!(text.contains("stopped") && !text.contains("Decide yourself"), "{text}");
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
+    let call = client.begin_call("ask_user", &choice());
+    let id = project.opened_question()["question_id"].as_str().unwrap().to_owned();
+    project.run(&["withdraw", "--feature-id", "shop", "--question-id", &id, "--note", "not now"]).data();
+    let data = envelope(&client.answer_to(call))["data"].clone();
+    assert_eq!(data["status"], "withdrawn");
+    assert!(data["text"].as_str().unwrap().contains("not now"), "{data}");
+}
+
+#[test]
+fn a_default_by_policy_is_never_told_as_a_humans_answer() {
+    let lenient = "policy: {execution: {human_input: {strict: false, timeout_ms: 1000}}}\n";
+    let project = Project::with_settings(lenient);
+    let asked = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "prompt": "Which?",
+        "question_type": "clarification", "default_decision_policy": "use_default", "operation_id": "o",
+        "expected_answer": {"kind": "single_choice", "choices": ["a", "b"], "default": "b"}});
+    let id = project.tool("feature.question_create", "builder", &asked).data()["question_id"].clone();
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
+    let data = client.data("await_answer", &json!({"question_id": id}));
+    assert_eq!((&data["status"], &data["answer"]), (&json!("answered"), &json!("b")));
+    assert_eq!(data["answered_by"], "policy:default");
+    let text = data["text"].as_str().unwrap();
+    assert!(text.starts_with("DEFAULT") && text.contains("no human decided"), "{text}");
+}
+
+#[test]
+fn an_agent_asks_for_its_own_feature_and_waits_for_no_other() {
+    let project = Project::with_feature();
+    let mut lone = hasty(&project);
+    let elsewhere = lone.data("ask_user", &json!({"prompt": "Mine?"}))["question_id"].clone();
+    let mut agent = Client::start_with(&project, &NO_WAIT, &[AGENT], &json!({}));
+    agent.refused("await_answer", &json!({"question_id": elsewhere}), "forbidden_for_role");
+    agent.data("ask_user", &choice());
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    agent.refused("ask_user", &json!({"prompt": "And this?"}), "question_conflict_open");
+}
+
+#[test]
+fn a_form_comes_back_as_a_mapping_and_its_secret_only_to_the_asker() {
+    let project = Project::with_feature();
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "key", "header": "Key", "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
+    let form = json!({"prompt": "The key", "spec": spec});
+    let mut asker = hasty(&project);
+    let id = asker.data("ask_user", &form)["question_id"].clone();
+    answer(&project, r#"{"key": "s3cret"}"#);
+    let mut other = hasty(&project);
+    let shown = other.data("await_answer", &json!({"question_id": id}));
+    assert!(!shown.to_string().contains("s3cret"), "{shown}");
+    let wait = json!({"question_id": id});
+    assert_eq!(asker.data("await_answer", &wait)["answer"]["key"], "s3cret");
+    assert_eq!(
+        asker.data("await_answer", &wait)["answer"]["key"],
+        "s3cret",
+        "the same call, the same answer"
+    );
+    asker.data("feature.list", &json!({}));
+    assert!(!asker.data("await_answer", &wait).to_string().contains("s3cret"), "received, so forgotten");
+}
+
+#[test]
+fn arguments_that_cannot_be_asked_are_refused_and_leave_nothing_behind() {
+    let project = Project::with_feature();
+    let mut client = hasty(&project);
+    for (arguments, argument) in [
+        (json!({}), "prompt"),
+        (json!({"prompt": "p", "choices": []}), "expected_answer"),
+        (json!({"prompt": "p", "choices": ["a"], "spec": {}}), "choices"),
+        (json!({"prompt": "p", "question_type": "gossip"}), "question_type"),
+        (json!({"prompt": "p", "nonsense": 1}), "nonsense"),
+    ] {
+        let error = client.refused("ask_user", &arguments, "invalid_argument");
+        assert_eq!(error["details"]["argument"], argument, "{arguments}");
+    }
+    client.refused("ask_user", &json!({"prompt": "p", "spec": {"version": 1}}), "invalid_document");
+    client.refused("ask_user", &json!({"prompt": "p".repeat(70_000)}), "payload_too_large");
+    let unknown = json!({"question_id": "q_01JAAAAAAAAAAAAAAAAAAAAAAA"});
+    client.refused("await_answer", &unknown, "question_not_found");
+    assert_eq!(open_questions(&project).len(), 0);
+}
+
+#[test]
+fn the_asking_tools_are_always_at_hand_and_need_no_operation_id() {
+    let project = Project::with_feature();
+    let listed = Client::start(&project, &[]).request("tools/list", json!({}));
+    for name in ["ask_user", "await_answer"] {
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap();
+        assert_eq!(tool["_meta"]["anthropic/alwaysLoad"], true);
+        assert_eq!(tool["annotations"]["readOnlyHint"], true);
+        assert_eq!(tool["inputSchema"]["properties"].get("operation_id"), None);
+    }
+}

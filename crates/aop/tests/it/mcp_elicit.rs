@@ -1,0 +1,154 @@
+//! Elicitation: the client shows the question in its own interface, beside every other surface.
+
+use crate::mcp_client::{Client, envelope};
+use crate::support::Project;
+use serde_json::{Value, json};
+
+const AGENT: (&str, &str) = ("AOP_AGENT", r#"{"feature_id": "shop", "role": "builder", "claim": "c-1"}"#);
+
+fn with_forms(project: &Project) -> Client {
+    Client::start_with(project, &[], &[], &json!({"elicitation": {"form": {}}}))
+}
+
+fn choice() -> Value {
+    json!({"prompt": "Which one?", "choices": ["left", "right"]})
+}
+
+/// The next form the server wants shown.
+fn form(client: &mut Client) -> Value {
+    client.next_where(|message| message["method"] == "elicitation/create")
+}
+
+fn reply(client: &mut Client, form: &Value, result: &Value) {
+    client.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": result}));
+}
+
+#[test]
+fn what_the_form_accepts_is_the_answer() {
+    let project = Project::with_feature();
+    let mut client = with_forms(&project);
+    let call = client.begin_call("ask_user", &choice());
+    let shown = form(&mut client);
+    assert_eq!(shown["params"]["message"], "Which one?", "{shown}");
+    let field = &shown["params"]["requestedSchema"]["properties"]["answer"];
+    assert_eq!(field["oneOf"][0], json!({"const": "left", "title": "left"}), "{shown}");
+    reply(&mut client, &shown, &json!({"action": "accept", "content": {"answer": "right"}}));
+    let told = envelope(&client.answer_to(call))["data"].clone();
+    assert_eq!((&told["status"], &told["answer"]), (&json!("answered"), &json!("right")));
+    client.close();
+    project.assert_healthy();
+}
+
+#[test]
+fn a_form_that_is_declined_closes_and_the_question_stays() {
+    for action in ["decline", "cancel"] {
+        let project = Project::with_feature();
+        let mut client = with_forms(&project);
+        let call = client.begin_call("ask_user", &choice());
+        let question = project.opened_question();
+        let shown = form(&mut client);
+        reply(&mut client, &shown, &json!({"action": action}));
+        assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+        project.answer_to(&question, "left").data();
+        assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+    }
+}
+
+#[test]
+fn an_answer_elsewhere_takes_the_form_back() {
+    let project = Project::with_feature();
+    let mut client = with_forms(&project);
+    let call = client.begin_call("ask_user", &choice());
+    let shown = form(&mut client);
+    project.answer_to(&project.opened_question(), "left").data();
+    let taken = client.next_where(|message| message["method"] == "notifications/cancelled");
+    assert_eq!(taken["params"]["requestId"], shown["id"]);
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+    // Too late, and nobody is harmed.
+    reply(&mut client, &shown, &json!({"action": "accept", "content": {"answer": "right"}}));
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+}
+
+#[test]
+fn a_spec_is_one_form_and_a_wrong_reply_closes_it() {
+    let project = Project::with_feature();
+    let mut client = with_forms(&project);
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "name", "header": "Name", "question": "Which name?", "kind": "free_text", "required": true},
+        {"id": "size", "header": "Size", "question": "Which size?", "kind": "single_choice", "required": true,
+            "options": [{"label": "S", "description": "small"}, {"label": "L", "description": "large"}]}]});
+    let call = client.begin_call("ask_user", &json!({"prompt": "The shop", "spec": spec}));
+    let shown = form(&mut client);
+    assert_eq!(shown["params"]["requestedSchema"]["required"], json!(["name", "size"]), "{shown}");
+    reply(&mut client, &shown, &json!({"action": "accept", "content": {"name": "Corner", "size": "L"}}));
+    let told = envelope(&client.answer_to(call))["data"].clone();
+    assert_eq!(told["answer"], json!({"name": "Corner", "size": "L"}));
+    let call = client.begin_call("ask_user", &choice());
+    let shown = form(&mut client);
+    reply(&mut client, &shown, &json!({"action": "accept", "content": {"answer": 7}}));
+    let question = project.run(&["questions"]).data()["items"][0].clone();
+    project.answer_to(&question, "left").data();
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+}
+
+#[test]
+fn an_agent_with_a_credential_cannot_accept_its_own_question() {
+    let project = Project::with_feature();
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Client::start_with(&project, &[], &[AGENT], &capabilities);
+    let call = client.begin_call("ask_user", &choice());
+    let question = project.opened_question();
+    project.answer_to(&question, "left").data();
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+    assert!(client.unread().iter().all(|message| message["method"] != "elicitation/create"));
+}
+
+/// A call of the stateless protocol, with what a second call brings along.
+fn stateless(client: &mut Client, more: Value) -> u64 {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "stateless", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
+    let mut params = json!({"name": "ask_user", "arguments": choice(), "_meta": meta});
+    params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    client.begin("tools/call", params)
+}
+
+fn form_reply(state: &Value, reply: Value) -> Value {
+    json!({"requestState": state, "inputResponses": {"form": reply}})
+}
+
+#[test]
+fn a_client_without_a_handshake_gets_the_form_as_a_result_and_calls_again() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let call = stateless(&mut client, json!({}));
+    let shown = client.answer_to(call)["result"].clone();
+    assert_eq!(shown["resultType"], "input_required", "{shown}");
+    let request = &shown["inputRequests"]["form"];
+    assert_eq!(request["method"], "elicitation/create", "{shown}");
+    assert_eq!(request["params"]["message"], "Which one?", "{shown}");
+    client.kill();
+    // Nothing is kept but the question: another server takes the reply.
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let accepted = json!({"action": "accept", "content": {"answer": "right"}});
+    let call = stateless(&mut client, form_reply(&shown["requestState"], accepted));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "right");
+    assert!(client.unread().is_empty(), "the stateless protocol has no requests from the server");
+}
+
+#[test]
+fn a_stateless_form_that_is_declined_or_for_another_question_answers_nothing() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let call = stateless(&mut client, json!({}));
+    let state = client.answer_to(call)["result"]["requestState"].clone();
+    let question = project.run(&["questions"]).data()["items"][0].clone();
+    assert_eq!(state, question["question_id"]);
+    let accepted = json!({"action": "accept", "content": {"answer": "right"}});
+    let stray = stateless(&mut client, form_reply(&json!("q_01JAAAAAAAAAAAAAAAAAAAAAAA"), accepted));
+    let declined = stateless(&mut client, form_reply(&state, json!({"action": "decline"})));
+    project.answer_to(&question, "left").data();
+    for call in [stray, declined] {
+        assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+    }
+}
