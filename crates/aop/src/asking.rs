@@ -13,6 +13,7 @@ use aop_kernel::role::Role;
 use aop_kernel::tools::{Call, Tool, lone_feature, parse};
 use aop_kernel::{ErrorCode, Refusal};
 use serde_json::{Value, json};
+use std::io::IsTerminal;
 use std::time::Duration;
 use tokio::signal::unix::Signal;
 
@@ -25,8 +26,6 @@ pub(crate) struct Asking<'a> {
     pub(crate) timeout_ms: Option<u64>,
     pub(crate) question_type: &'a str,
     pub(crate) operation: OperationId,
-    /// Whether a person watches this terminal.
-    pub(crate) watched: bool,
 }
 
 /// A question that has come to its end.
@@ -42,7 +41,8 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
     let interrupts = session.notice_interrupts()?;
     let question = create(session, asking)?;
     let mut here = None;
-    if asking.watched {
+    // Also when stdout is a pipe (`answer=$(aop ask …)`): the person sees stderr.
+    if std::io::stderr().is_terminal() {
         // An agent's own terminal is no place for an answer.
         if prompt::possible() && question.is_open() && !session.caller.role.is_worker() {
             talk(&above_prompt(&question));

@@ -4,7 +4,7 @@ use super::spec::load;
 use crate::asking::{Asking, Closed, put};
 use crate::cli::Global;
 use crate::output::question::{card, shown};
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, talk};
+use crate::output::{CommandResult, INTERRUPTED, Reply, print, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
 use aop_kernel::{Envelope, Refusal};
@@ -50,7 +50,7 @@ pub(crate) struct AskArgs {
 }
 
 /// Asks, waits, prints.
-pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
+pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
     let spec =
@@ -66,7 +66,6 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandRe
         timeout_ms,
         question_type: &args.question_type,
         operation,
-        watched: screen.is_text() || args.plain,
     };
     let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
     let reply = reply(args, &closed);

@@ -21,8 +21,10 @@ pub(crate) struct EngineArgs {
 #[derive(Debug, clap::Subcommand)]
 enum EngineCommand {
     /// The command line of one turn (`data.argv`)
+    #[command(after_help = "Example:\n  aop engine command --engine gemini --mode auto")]
     Command(CommandArgs),
     /// The text an engine is given beside its task (`data.text`)
+    #[command(after_help = "Example:\n  aop engine patch --engine claude-code --mode interactive --role qa")]
     Patch(PatchArgs),
 }
 

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 /// List, show and create features
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  aop features list")]
 pub(crate) struct FeaturesArgs {
     #[command(subcommand)]
     command: FeaturesCommand,
@@ -22,6 +23,7 @@ pub(crate) struct FeaturesArgs {
 #[derive(Debug, Subcommand)]
 enum FeaturesCommand {
     /// List the features of the project
+    #[command(after_help = "Example:\n  aop features list --status awaiting_input")]
     List {
         /// Only those with this status
         #[arg(long)]
@@ -31,6 +33,7 @@ enum FeaturesCommand {
         all: bool,
     },
     /// Show one feature with its open questions and latest answers
+    #[command(after_help = "Example:\n  aop features show checkout")]
     Show {
         /// The feature's id
         feature_id: String,

@@ -24,12 +24,14 @@ pub(crate) struct PromptsArgs {
 #[derive(Debug, Subcommand)]
 enum PromptsCommand {
     /// List errors (exit 2) and warnings (exit 0) of prompt specs
+    #[command(after_help = "Example:\n  aop prompts check examples/prompts/*.json")]
     Check {
         /// Prompt specs (JSON; - for standard input)
         #[arg(required = true)]
         files: Vec<PathBuf>,
     },
     /// Make a prompt spec from question specs and AskUserQuestion calls
+    #[command(after_help = "Example:\n  aop prompts compile review.json --task-sync")]
     Compile {
         /// Question specs, native calls, or lists of them (JSON), in the order they are asked
         #[arg(required = true)]

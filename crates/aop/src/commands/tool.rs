@@ -15,6 +15,7 @@ use std::path::Path;
 
 /// Call a tool of the contract directly
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  aop tool call feature.list --role human --input '{}'")]
 pub(crate) struct ToolArgs {
     #[command(subcommand)]
     command: ToolCommand,

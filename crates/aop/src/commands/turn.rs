@@ -30,6 +30,7 @@ pub(crate) struct TurnArgs {
 #[derive(Debug, clap::Subcommand)]
 enum TurnCommand {
     /// Print the outcome of a transcript: final, ask_user or error
+    #[command(after_help = "Example:\n  aop turn judge --engine codex --mode auto --explain turn.jsonl")]
     Judge(JudgeArgs),
 }
 

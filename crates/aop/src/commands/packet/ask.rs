@@ -6,7 +6,7 @@ use crate::asking::{Asking, Closed, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
 use crate::commands::spec::load;
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk};
+use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::AnswerSpec;
 use aop_ask::gate::{Gate, GateState, Packet};
@@ -34,7 +34,7 @@ pub(super) struct AskArgs {
 }
 
 /// Asks unless the gate is open already, and tells the gate's state afterwards.
-pub(super) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
+pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
     let project = Project::find(global)?;
@@ -59,7 +59,6 @@ pub(super) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandRe
         timeout_ms,
         question_type: "clarification",
         operation,
-        watched: screen.is_text(),
     };
     let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
     let Some(record) = record(gate, &closed)? else { return Ok(told(&GateState::Missing, Some(gate))) };

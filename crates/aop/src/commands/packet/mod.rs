@@ -6,7 +6,7 @@ mod place;
 use super::spec::load;
 use crate::cli::Global;
 use crate::output::style::{bold, clean, green, yellow};
-use crate::output::{CommandResult, Reply, Screen};
+use crate::output::{CommandResult, Reply};
 use crate::project::Project;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::violation::render;
@@ -31,19 +31,21 @@ pub(crate) struct PacketArgs {
 #[derive(Debug, Subcommand)]
 enum PacketCommand {
     /// Judge the gate of a packet
+    #[command(after_help = "Example:\n  aop packet check step.json")]
     Check {
         /// The instruction packet (JSON; - for standard input)
         file: PathBuf,
     },
     /// Ask what a packet asks, wait, and write the answer record
+    #[command(after_help = "Example:\n  aop packet ask step.json --timeout 30m")]
     Ask(ask::AskArgs),
 }
 
 /// Runs one of the subcommands.
-pub(crate) fn run(global: &Global, screen: &Screen, args: &PacketArgs) -> CommandResult {
+pub(crate) fn run(global: &Global, args: &PacketArgs) -> CommandResult {
     match &args.command {
         PacketCommand::Check { file } => check(global, file),
-        PacketCommand::Ask(args) => ask::run(global, screen, args),
+        PacketCommand::Ask(args) => ask::run(global, args),
     }
 }
 

@@ -31,11 +31,13 @@ pub(crate) struct SpecArgs {
 #[derive(Debug, Subcommand)]
 enum SpecCommand {
     /// List every violation of a question spec
+    #[command(after_help = "Example:\n  aop spec check init.json")]
     Check {
         /// The question spec (JSON; - for standard input)
         file: PathBuf,
     },
     /// List every violation of an answer record, held against its spec
+    #[command(after_help = "Example:\n  aop spec check-answer init.json answer.json")]
     CheckAnswer {
         /// The question spec
         spec: PathBuf,
@@ -43,6 +45,7 @@ enum SpecCommand {
         answer: PathBuf,
     },
     /// Print the first native request for a spec
+    #[command(after_help = "Example:\n  aop spec compile init.json --to codex")]
     Compile {
         /// The question spec
         spec: PathBuf,
@@ -56,6 +59,7 @@ enum SpecCommand {
         settings: Settings,
     },
     /// Print where a dialogue stands after a list of native replies
+    #[command(after_help = "Example:\n  aop spec decode init.json --from claude-code --replies replies.json")]
     Decode {
         /// The question spec
         spec: PathBuf,
@@ -69,6 +73,7 @@ enum SpecCommand {
         settings: Settings,
     },
     /// Turn a native tool call into a question spec
+    #[command(after_help = "Example:\n  aop spec import --from claude-code call.json")]
     Import {
         /// The tool that was called
         #[arg(long, value_name = "TOOL")]
@@ -80,6 +85,7 @@ enum SpecCommand {
         topic: Option<String>,
     },
     /// Show how a spec looks in each tool
+    #[command(after_help = "Example:\n  aop spec preview init.json")]
     Preview {
         /// The question spec
         file: PathBuf,
