@@ -37,18 +37,24 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let utc = jiff::tz::Offset::UTC.to_datetime(instant);
-        // By hand, because records are full of times and a format string is read anew each time.
-        write!(
-            f,
-            "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
-            utc.year(),
-            utc.month(),
-            utc.day(),
-            utc.hour(),
-            utc.minute(),
-            utc.second(),
-            utc.millisecond()
-        )
+        // Digit by digit: records are full of times, and formatting machinery costs more than all the rest.
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |end: usize, mut number: i16| {
+            let mut at = end;
+            while number > 0 {
+                at -= 1;
+                text[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
+                number /= 10;
+            }
+        };
+        put(4, utc.year());
+        put(7, utc.month().into());
+        put(10, utc.day().into());
+        put(13, utc.hour().into());
+        put(16, utc.minute().into());
+        put(19, utc.second().into());
+        put(23, utc.millisecond());
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

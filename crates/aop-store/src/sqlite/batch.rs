@@ -12,7 +12,7 @@ use aop_kernel::lifecycle::{self, Moment, Request, Secret};
 use aop_kernel::policy::Rules;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
-use rusqlite::{OptionalExtension, Params, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) const EXPIRE_AT_ONCE: usize = 256;
 
 /// One open transaction, shared by the calls of a batch.
 pub(super) struct Batch<'a> {
-    transaction: &'a Transaction<'a>,
+    connection: &'a Connection,
     path: &'a Path,
     ids: &'a mut Ids,
     pub(super) now: Timestamp,
@@ -48,7 +48,7 @@ pub(super) enum Company {
 impl<'a> Batch<'a> {
     /// Starts a batch. Its time is the clock's, but never earlier than that of any commit before.
     pub(super) fn begin(
-        transaction: &'a Transaction<'a>,
+        connection: &'a Connection,
         path: &'a Path,
         clock: Timestamp,
         ids: &'a mut Ids,
@@ -56,14 +56,14 @@ impl<'a> Batch<'a> {
     ) -> Result<Self, StoreError> {
         let counters = || {
             let mut query =
-                transaction.prepare_cached("SELECT last_seq, last_at FROM projects WHERE project = ?1")?;
+                connection.prepare_cached("SELECT last_seq, last_at FROM projects WHERE project = ?1")?;
             query
                 .query_row([PROJECT], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?)))
         };
         let (seq, last_at) = counters().map_err(|error| explain(path, &error))?;
         let now = clock.max(Timestamp::from_millis(last_at));
         Ok(Batch {
-            transaction,
+            connection,
             path,
             ids,
             now,
@@ -106,7 +106,7 @@ impl<'a> Batch<'a> {
 
     /// Whether there is still a transaction to write in.
     fn still_open(&self) -> Result<(), StoreError> {
-        if self.transaction.is_autocommit() {
+        if self.connection.is_autocommit() {
             let cause = "the transaction was rolled back as a whole";
             return Err(unavailable(self.path, cause, "run the command again; nothing of it was written"));
         }
@@ -114,7 +114,7 @@ impl<'a> Batch<'a> {
     }
 
     fn savepoint(&self, sql: &str) -> Result<(), StoreError> {
-        let run = || self.transaction.prepare_cached(sql)?.execute(());
+        let run = || self.connection.prepare_cached(sql)?.execute(());
         run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
@@ -317,8 +317,8 @@ impl<'a> Batch<'a> {
     /// Runs one statement; how many rows it changed.
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
         #[cfg(test)]
-        super::plan::note(self.transaction, sql);
-        let run = || self.transaction.prepare_cached(sql)?.execute(params);
+        super::plan::note(self.connection, sql);
+        let run = || self.connection.prepare_cached(sql)?.execute(params);
         let rows = run().map_err(|error| explain(self.path, &error))?;
         self.wrote.set(self.wrote.get() || rows > 0);
         Ok(rows)
@@ -331,8 +331,8 @@ impl<'a> Batch<'a> {
         map: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Option<T>, StoreError> {
         #[cfg(test)]
-        super::plan::note(self.transaction, sql);
-        let run = || self.transaction.prepare_cached(sql)?.query_row(params, map).optional();
+        super::plan::note(self.connection, sql);
+        let run = || self.connection.prepare_cached(sql)?.query_row(params, map).optional();
         run().map_err(|error| explain(self.path, &error))
     }
 
@@ -343,12 +343,9 @@ impl<'a> Batch<'a> {
         map: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, StoreError> {
         #[cfg(test)]
-        super::plan::note(self.transaction, sql);
+        super::plan::note(self.connection, sql);
         let run = || {
-            self.transaction
-                .prepare_cached(sql)?
-                .query_map(params, map)?
-                .collect::<rusqlite::Result<Vec<T>>>()
+            self.connection.prepare_cached(sql)?.query_map(params, map)?.collect::<rusqlite::Result<Vec<T>>>()
         };
         run().map_err(|error| explain(self.path, &error))
     }
