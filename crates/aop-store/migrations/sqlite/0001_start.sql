@@ -42,18 +42,25 @@ CREATE INDEX questions_open     ON questions (project, feature_id, created_at, q
 CREATE INDEX questions_due      ON questions (project, expires_at) WHERE status = 'open' AND expires_at IS NOT NULL;
 CREATE INDEX questions_answered ON questions (project, feature_id, answered_at) WHERE status = 'answered';
 
--- `line` is the event in words, written once, so that the decision log of a long history costs no parsing.
 CREATE TABLE events (
+    project    INTEGER NOT NULL,
+    seq        INTEGER NOT NULL,
+    feature_id TEXT    NOT NULL,
+    event      TEXT    NOT NULL,
+    PRIMARY KEY (project, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The events of each feature, in words and side by side: the decision log of a long history is one straight
+-- read without parsing, and this is the way from a feature to its events.
+CREATE TABLE log (
     project     INTEGER NOT NULL,
-    seq         INTEGER NOT NULL,
     feature_id  TEXT    NOT NULL,
+    seq         INTEGER NOT NULL,
     at          INTEGER NOT NULL,
     question_id TEXT,
     line        TEXT    NOT NULL,
-    event       TEXT    NOT NULL,
-    PRIMARY KEY (project, seq)
+    PRIMARY KEY (project, feature_id, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX events_feature ON events (project, feature_id, seq);
 
 CREATE TABLE operations (
     project      INTEGER NOT NULL,

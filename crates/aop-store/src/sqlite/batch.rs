@@ -269,16 +269,18 @@ impl<'a> Batch<'a> {
         self.seq += 1;
         let recorded = Recorded { seq: self.seq, stamped: stamped.clone() };
         self.execute(
-            "INSERT INTO events (project, seq, feature_id, at, question_id, line, event)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO events (project, seq, feature_id, event) VALUES (?1, ?2, ?3, ?4)",
+            (PROJECT, self.seq.cast_signed(), stamped.feature_id.as_str(), json(stamped)?),
+        )?;
+        self.execute(
+            "INSERT INTO log (project, feature_id, seq, at, question_id, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             (
                 PROJECT,
-                self.seq.cast_signed(),
                 stamped.feature_id.as_str(),
+                self.seq.cast_signed(),
                 stamped.at.as_millis(),
                 stamped.event.question_id().map(QuestionId::as_str),
                 aop_kernel::log::sentence(&recorded),
-                json(stamped)?,
             ),
         )?;
         Ok(())

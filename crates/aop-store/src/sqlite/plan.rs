@@ -102,8 +102,8 @@ mod tests {
                 && !about(&["min("])
             {
                 "questions_inbox"
-            } else if about(&["FROM events", "feature_id = "]) {
-                "events_feature"
+            } else if about(&["FROM log", "feature_id = "]) {
+                "PRIMARY KEY (project=? AND feature_id=?"
             } else {
                 continue;
             };

@@ -219,8 +219,8 @@ impl<'a> Reader<'a> {
         let after = page.after.cast_signed();
         let rows = match &page.feature {
             Some(feature) => self.rows(
-                "SELECT seq, event FROM events INDEXED BY events_feature
-                 WHERE project = ?1 AND seq > ?2 AND feature_id = ?3 ORDER BY seq LIMIT ?4",
+                "SELECT e.seq, e.event FROM log l JOIN events e ON e.project = l.project AND e.seq = l.seq
+                 WHERE l.project = ?1 AND l.seq > ?2 AND l.feature_id = ?3 ORDER BY l.seq LIMIT ?4",
                 &[&after, &feature.as_str(), &limit],
                 seq_and_text,
             ),
@@ -262,13 +262,13 @@ impl<'a> Reader<'a> {
             &[&id.as_str()],
         )?;
         let log = self.rows(
-            "SELECT at, line FROM events INDEXED BY events_feature WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
+            "SELECT at, line FROM log WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
             &[&id.as_str()],
             |row| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, String>(1)?)),
         )?;
         let closed = self.texts(
-            "SELECT q.record FROM events e INDEXED BY events_feature JOIN questions q ON q.project = e.project AND q.question_id = e.question_id
-             WHERE e.project = ?1 AND e.feature_id = ?2 AND e.seq >= ?3 AND q.status = 'answered'
+            "SELECT q.record FROM log l JOIN questions q ON q.project = l.project AND q.question_id = l.question_id
+             WHERE l.project = ?1 AND l.feature_id = ?2 AND l.seq >= ?3 AND q.status = 'answered'
              GROUP BY q.question_id",
             &[&id.as_str(), &since.cast_signed()],
         )?;
