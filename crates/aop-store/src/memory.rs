@@ -327,9 +327,12 @@ impl Store for MemoryStore {
                 questions: questions
                     .iter()
                     .filter_map(|question| serde_json::to_string(question).ok())
-                    .collect(),
+                    .collect::<Vec<_>>()
+                    .join(",\n"),
                 log: own()
-                    .map(|recorded| (recorded.stamped.at, aop_kernel::log::sentence(recorded)))
+                    .map(|recorded| {
+                        format!("- {} {}\n", recorded.stamped.at, aop_kernel::log::sentence(recorded))
+                    })
                     .collect(),
             })
         })))

@@ -73,10 +73,10 @@ pub struct FeatureFiles {
     pub feature: Feature,
     /// Its specification.
     pub spec: Option<String>,
-    /// Its question records as JSON texts, in list order.
-    pub questions: Vec<String>,
-    /// Its log: time and line.
-    pub log: Vec<(Timestamp, String)>,
+    /// Its question records in list order, as JSON texts joined by a comma and a line break.
+    pub questions: String,
+    /// Its log, a line each: time and words.
+    pub log: String,
     /// Answered questions that have a form, among those closed after the given event.
     pub forms: Vec<Question>,
 }

@@ -8,27 +8,16 @@ use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write;
 
-/// `questions.json`. The records are joined as the store has them, so a long history costs no parsing.
+/// `questions.json`. The records stand as the store has them, so a long history costs no parsing.
 pub(super) fn questions(files: &FeatureFiles) -> String {
-    let size: usize = files.questions.iter().map(|record| record.len() + 4).sum();
-    let mut text = String::with_capacity(size + 100);
-    // Writing to a String cannot fail, here and below.
-    let _ = write!(text, "{{\"version\":1,\"feature_id\":{},\"items\":[", json!(files.feature.id));
-    for (index, record) in files.questions.iter().enumerate() {
-        text.push_str(if index == 0 { "\n" } else { ",\n" });
-        text.push_str(record);
-    }
-    text.push_str("\n]}\n");
-    text
+    let head = format!("{{\"version\":1,\"feature_id\":{},\"items\":[\n", json!(files.feature.id));
+    [&head, &files.questions, "\n]}\n"].concat()
 }
 
 /// `decisions.md`.
 pub(super) fn decisions(files: &FeatureFiles) -> String {
-    let mut text = format!("# Decisions: {}\n\n", aop_kernel::log::one_line(&files.feature.title));
-    for (at, line) in &files.log {
-        let _ = writeln!(text, "- {at} {line}");
-    }
-    text
+    let head = format!("# Decisions: {}\n\n", aop_kernel::log::one_line(&files.feature.title));
+    [&head, &files.log[..]].concat()
 }
 
 /// `state.md`: YAML front matter, and a few words below it.

@@ -14,6 +14,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::path::Path;
 
 /// One snapshot of the file, and the time it is looked at.
@@ -257,14 +258,27 @@ impl<'a> Reader<'a> {
         since: u64,
     ) -> Result<Option<FeatureFiles>, StoreError> {
         let Some(feature) = self.committed(id)?.feature else { return Ok(None) };
-        let questions = self.texts(
+        // Joined as they are read: a long history would be tens of thousands of small texts otherwise.
+        let mut questions = String::new();
+        self.rows(
             "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 ORDER BY created_at, question_id",
             &[&id.as_str()],
+            |row| {
+                questions.push_str(if questions.is_empty() { "" } else { ",\n" });
+                questions.push_str(row.get_ref(0)?.as_str()?);
+                Ok(())
+            },
         )?;
-        let log = self.rows(
+        let mut log = String::new();
+        self.rows(
             "SELECT at, line FROM log WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
             &[&id.as_str()],
-            |row| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, String>(1)?)),
+            |row| {
+                let at = Timestamp::from_millis(row.get(0)?);
+                // Writing to a String cannot fail.
+                let _ = writeln!(log, "- {at} {}", row.get_ref(1)?.as_str()?);
+                Ok(())
+            },
         )?;
         let closed = self.texts(
             "SELECT q.record FROM log l JOIN questions q ON q.project = l.project AND q.question_id = l.question_id
