@@ -5,6 +5,7 @@ mod access;
 mod args;
 mod ask_user;
 mod digest;
+mod operator;
 mod parse;
 mod schema;
 
@@ -12,5 +13,6 @@ pub use access::{Access, Tool};
 pub use ask_user::{
     ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema, lone_feature,
 };
-pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, cancel, parse, retry};
+pub use operator::OperatorCommand;
+pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, parse};
 pub use schema::envelope_schema;

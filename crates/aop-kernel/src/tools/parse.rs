@@ -8,8 +8,7 @@ use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::ids::{FeatureId, OperationId, QuestionId};
 use crate::lifecycle::{
-    Answer, AppendLog, Cancel, Command, CreateFeature, CreateQuestion, Reopen, Request, Retry, Transition,
-    Withdraw,
+    Answer, AppendLog, Command, CreateFeature, CreateQuestion, Reopen, Request, Transition, Withdraw,
 };
 use crate::policy::{DecisionPolicy, Rules};
 use crate::question::{Asked, ExpectedAnswer, QuestionStatus, QuestionType};
@@ -325,54 +324,6 @@ fn asks_as_itself(caller: &Caller, role: Role) -> Result<(), Refusal> {
     Err(Refusal::new(ErrorCode::ForbiddenForRole, format!("{} may not ask as {role}", caller.role))
         .hint("a worker asks as itself")
         .fact("role", caller.role))
-}
-
-/// `aop cancel`: people and the orchestrator only.
-pub fn cancel(
-    caller: &Caller,
-    feature_id: FeatureId,
-    operation_id: OperationId,
-    surface: &'static str,
-) -> Result<Request, Refusal> {
-    let normal = json!({"feature_id": feature_id});
-    by_operator(
-        caller,
-        "feature.cancel",
-        Command::Cancel(Cancel { feature_id }),
-        &normal,
-        operation_id,
-        surface,
-    )
-}
-
-/// `aop retry`: people and the orchestrator only.
-pub fn retry(
-    caller: &Caller,
-    feature_id: FeatureId,
-    operation_id: OperationId,
-    surface: &'static str,
-) -> Result<Request, Refusal> {
-    let normal = json!({"feature_id": feature_id});
-    by_operator(caller, "feature.retry", Command::Retry(Retry { feature_id }), &normal, operation_id, surface)
-}
-
-fn by_operator(
-    caller: &Caller,
-    name: &str,
-    command: Command,
-    normal: &Value,
-    operation_id: OperationId,
-    surface: &'static str,
-) -> Result<Request, Refusal> {
-    if caller.role.is_worker() {
-        return Err(Refusal::new(
-            ErrorCode::ForbiddenForRole,
-            format!("{} may not {}", caller.role, name.replace("feature.", "")),
-        )
-        .fact("role", caller.role));
-    }
-    let digest = digest(name, caller.role, normal);
-    Ok(Request { caller: caller.clone(), surface, operation_id, digest, command })
 }
 
 impl Request {

@@ -180,12 +180,24 @@ impl World {
 
     pub(crate) async fn cancel(&self, id: &str) -> Result<Value, Refusal> {
         let operation = OperationId::parse(&self.fresh_operation()).unwrap();
-        self.submit(tools::cancel(&Caller::new(Role::Human), feature_id(id), operation, "test")?).await
+        self.submit(tools::OperatorCommand::Cancel.request(
+            &Caller::new(Role::Human),
+            feature_id(id),
+            operation,
+            "test",
+        )?)
+        .await
     }
 
     pub(crate) async fn retry(&self, id: &str) -> Result<Value, Refusal> {
         let operation = OperationId::parse(&self.fresh_operation()).unwrap();
-        self.submit(tools::retry(&Caller::new(Role::Human), feature_id(id), operation, "test")?).await
+        self.submit(tools::OperatorCommand::Retry.request(
+            &Caller::new(Role::Human),
+            feature_id(id),
+            operation,
+            "test",
+        )?)
+        .await
     }
 
     async fn submit(&self, request: Request) -> Result<Value, Refusal> {

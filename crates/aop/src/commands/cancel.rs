@@ -3,7 +3,7 @@
 use super::which::WhichFeature;
 use crate::cli::Global;
 use crate::output::CommandResult;
-use aop_kernel::tools;
+use aop_kernel::tools::OperatorCommand;
 
 /// End a feature for good; its open questions are withdrawn, its history stays
 #[derive(Debug, clap::Args)]
@@ -15,5 +15,5 @@ pub(crate) struct CancelArgs {
 
 /// Cancels.
 pub(crate) fn run(global: &Global, args: &CancelArgs) -> CommandResult {
-    args.which.submit(global, tools::cancel)
+    args.which.submit(global, OperatorCommand::Cancel)
 }

@@ -3,7 +3,7 @@
 use super::which::WhichFeature;
 use crate::cli::Global;
 use crate::output::CommandResult;
-use aop_kernel::tools;
+use aop_kernel::tools::OperatorCommand;
 
 /// Send a blocked feature back to the phase it came from
 #[derive(Debug, clap::Args)]
@@ -15,5 +15,5 @@ pub(crate) struct RetryArgs {
 
 /// Retries.
 pub(crate) fn run(global: &Global, args: &RetryArgs) -> CommandResult {
-    args.which.submit(global, tools::retry)
+    args.which.submit(global, OperatorCommand::Retry)
 }

@@ -4,10 +4,8 @@ use crate::cli::Global;
 use crate::output::style::bold;
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, SURFACE, operation_id};
-use aop_kernel::ids::{FeatureId, OperationId};
-use aop_kernel::lifecycle::Request;
-use aop_kernel::role::Caller;
-use aop_kernel::tools::Tool;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::tools::{OperatorCommand, Tool};
 use aop_kernel::{Envelope, Refusal};
 use serde_json::json;
 
@@ -50,16 +48,13 @@ pub(super) struct WhichFeature {
     operation_id: Option<String>,
 }
 
-/// Makes the request of an operator's command.
-type MakeRequest = fn(&Caller, FeatureId, OperationId, &'static str) -> Result<Request, Refusal>;
-
 impl WhichFeature {
     /// Submits a request about the feature and tells where it stands then.
-    pub(super) fn submit(&self, global: &Global, make: MakeRequest) -> CommandResult {
+    pub(super) fn submit(&self, global: &Global, command: OperatorCommand) -> CommandResult {
         let feature_id = FeatureId::parse(&self.feature_id)?;
         let operation = operation_id(self.operation_id.as_deref())?;
         let session = Project::find(global)?.open()?;
-        let envelope = session.submit(make(&session.caller, feature_id, operation, SURFACE)?)?;
+        let envelope = session.submit(command.request(&session.caller, feature_id, operation, SURFACE)?)?;
         let status = envelope.data()["status"].as_str().unwrap_or_default().to_owned();
         let text = format!("{} is {}.", bold(&self.feature_id), super::status::coloured(&status));
         Ok(Reply::ok(envelope, text))

@@ -126,8 +126,8 @@ async fn access_cancel_and_retry_are_for_people_and_the_orchestrator(w: &World) 
         let operation = || aop_kernel::ids::OperationId::parse("x").unwrap();
         let id = || crate::support::feature_id("a");
         let caller = Caller::new(*role);
-        let cancel = aop_kernel::tools::cancel(&caller, id(), operation(), "test");
-        let retry = aop_kernel::tools::retry(&caller, id(), operation(), "test");
+        let cancel = aop_kernel::tools::OperatorCommand::Cancel.request(&caller, id(), operation(), "test");
+        let retry = aop_kernel::tools::OperatorCommand::Retry.request(&caller, id(), operation(), "test");
         assert_eq!((cancel.is_ok(), retry.is_ok()), (!role.is_worker(), !role.is_worker()), "{role}");
     }
 }

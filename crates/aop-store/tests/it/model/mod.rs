@@ -275,12 +275,18 @@ impl Side {
     fn request(&self, made: &Made, rules: &aop_kernel::policy::Rules) -> Result<Request, Refusal> {
         let human = Caller::new(Role::Human);
         match made {
-            Made::Cancel { feature, operation } => {
-                tools::cancel(&human, feature_id(feature), OperationId::parse(operation)?, "test")
-            }
-            Made::Retry { feature, operation } => {
-                tools::retry(&human, feature_id(feature), OperationId::parse(operation)?, "test")
-            }
+            Made::Cancel { feature, operation } => tools::OperatorCommand::Cancel.request(
+                &human,
+                feature_id(feature),
+                OperationId::parse(operation)?,
+                "test",
+            ),
+            Made::Retry { feature, operation } => tools::OperatorCommand::Retry.request(
+                &human,
+                feature_id(feature),
+                OperationId::parse(operation)?,
+                "test",
+            ),
             Made::Tool { role, tool, input } => {
                 let mut input = input.clone();
                 if let Some(position) =
