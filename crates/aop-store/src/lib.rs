@@ -8,6 +8,7 @@ mod memory;
 mod port;
 mod projection;
 mod service;
+mod shelf;
 mod sqlite;
 
 pub use clock::{Clock, ManualClock, SystemClock};
@@ -20,4 +21,5 @@ pub use port::{
 };
 pub use projection::{ProjectionError, Projector};
 pub use service::{Items, Service};
+pub use shelf::{Expect, Shelf};
 pub use sqlite::SqliteStore;

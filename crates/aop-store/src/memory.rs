@@ -7,6 +7,7 @@ use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
 };
+use crate::shelf::{Expect, Shelf};
 use aop_kernel::Envelope;
 use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
 use aop_kernel::feature::Feature;
@@ -42,6 +43,7 @@ struct State {
     secrets: BTreeMap<QuestionId, (FeatureId, Value)>,
     leases: BTreeMap<String, (String, Lease)>,
     claims: BTreeMap<String, Claim>,
+    documents: BTreeMap<(Shelf, String), Value>,
 }
 
 impl MemoryStore {
@@ -59,6 +61,7 @@ impl MemoryStore {
             secrets: BTreeMap::new(),
             leases: BTreeMap::new(),
             claims: BTreeMap::new(),
+            documents: BTreeMap::new(),
         };
         MemoryStore { clock, state: Mutex::new(state), committed: watch::Sender::new(0) }
     }
@@ -406,6 +409,41 @@ impl Store for MemoryStore {
                 }
                 None => Ok(false),
             }
+        }))
+    }
+
+    fn document(&self, shelf: Shelf, key: String) -> Pending<'_, Option<Value>> {
+        ready(Ok(self.read(|state, _| state.documents.get(&(shelf, key)).cloned())))
+    }
+
+    fn documents(&self, shelf: Shelf, prefix: String) -> Pending<'_, Vec<(String, Value)>> {
+        ready(Ok(self.read(|state, _| {
+            let here =
+                state.documents.iter().filter(|((on, key), _)| *on == shelf && key.starts_with(&prefix));
+            here.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+        })))
+    }
+
+    fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool> {
+        ready(self.write(|state, now| {
+            let key = (shelf, key);
+            let holds = match &expect {
+                Expect::Anything => true,
+                Expect::Absent => !state.documents.contains_key(&key),
+                Expect::Value(value) => state.documents.get(&key) == Some(value),
+                Expect::Lease { name, epoch } => state
+                    .leases
+                    .get(name)
+                    .is_some_and(|(_, lease)| lease.epoch == *epoch && lease.expires_at > now),
+            };
+            if holds {
+                match value {
+                    Some(value) => state.documents.insert(key, value),
+                    None => state.documents.remove(&key),
+                };
+                state.writes += 1;
+            }
+            Ok(holds)
         }))
     }
 

@@ -2,6 +2,7 @@
 //! pass the same contract suite.
 
 use crate::error::StoreError;
+use crate::shelf::{Expect, Shelf};
 use aop_kernel::Envelope;
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
@@ -215,6 +216,16 @@ pub trait Store: Send + Sync {
     /// Moves a claim forward under its epoch. `false`, and nothing moves, when the claim has gone to somebody
     /// else or has come further than that already.
     fn advance_claim(&self, subject: String, epoch: u64, state: ClaimState) -> Pending<'_, bool>;
+
+    /// A document on a shelf.
+    fn document(&self, shelf: Shelf, key: String) -> Pending<'_, Option<Value>>;
+
+    /// The documents of a shelf whose keys begin so, by key.
+    fn documents(&self, shelf: Shelf, prefix: String) -> Pending<'_, Vec<(String, Value)>>;
+
+    /// Puts a document on a shelf, or takes it away (`None`), if what is expected holds at that moment. `true`
+    /// means that it now stands so and survives power loss; `false`, that nothing was written.
+    fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool>;
 
     /// Compares the tables with a replay of the log and checks the medium. Each finding is one sentence.
     fn verify(&self) -> Pending<'_, Vec<String>>;

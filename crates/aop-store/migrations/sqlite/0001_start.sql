@@ -100,3 +100,12 @@ CREATE TABLE claims (
     updated_at INTEGER NOT NULL,
     PRIMARY KEY (project, subject)
 ) STRICT, WITHOUT ROWID;
+
+-- Small documents beside the questions: engine sessions, runs, notes, results, tokens.
+CREATE TABLE documents (
+    project INTEGER NOT NULL,
+    shelf   TEXT    NOT NULL,
+    key     TEXT    NOT NULL,
+    value   TEXT    NOT NULL,
+    PRIMARY KEY (project, shelf, key)
+) STRICT, WITHOUT ROWID;

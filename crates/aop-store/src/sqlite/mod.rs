@@ -10,6 +10,7 @@ mod connect;
 #[cfg(test)]
 mod plan;
 mod read;
+mod shelf;
 mod verify;
 mod watch;
 mod writer;
@@ -20,6 +21,7 @@ use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
 };
+use crate::shelf::{Expect, Shelf};
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -195,6 +197,18 @@ impl Store for SqliteStore {
 
     fn advance_claim(&self, subject: String, epoch: u64, state: ClaimState) -> Pending<'_, bool> {
         self.write(move |batch| batch.advance_claim(&subject, epoch, state))
+    }
+
+    fn document(&self, shelf: Shelf, key: String) -> Pending<'_, Option<Value>> {
+        self.read(move |reader| reader.document(shelf, &key))
+    }
+
+    fn documents(&self, shelf: Shelf, prefix: String) -> Pending<'_, Vec<(String, Value)>> {
+        self.read(move |reader| reader.documents(shelf, &prefix))
+    }
+
+    fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool> {
+        self.write(move |batch| batch.place(shelf, &key, value.as_ref(), &expect))
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {

@@ -9,5 +9,6 @@ mod reads;
 mod rules_ask_and_answer;
 mod rules_lifecycle;
 mod secrets;
+mod shelves;
 mod status;
 mod timeouts;

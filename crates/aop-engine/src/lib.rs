@@ -1,0 +1,12 @@
+//! The engines: how each agent program is started, watched, parked and resumed. One folder per engine, one
+//! port for all of them, one place that supervises processes.
+//!
+//! What a turn means is not decided here (that is `aop-turn`), and nothing here knows the store: whoever runs
+//! a turn is its [`Host`].
+
+mod port;
+
+pub use port::{
+    Asked, Capabilities, Driver, EngineError, Host, HostError, Input, Limits, Pending, Progress, Reply,
+    ReplyKind, SessionRef, TurnReport, TurnRequest,
+};

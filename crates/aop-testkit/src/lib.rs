@@ -1,0 +1,1 @@
+//! For tests: fake model servers on loopback that play a script and keep what they received.
