@@ -6,6 +6,7 @@ mod asking;
 mod bad_input;
 mod crash;
 mod documents;
+mod engine;
 mod lifecycle;
 mod mcp;
 mod mcp_ask;
