@@ -10,6 +10,17 @@ use std::fmt::Write;
 pub(super) fn digest(tool: &str, role: Role, arguments: &Value) -> String {
     let mut text = format!("{tool}\n{role}\n");
     canonical(arguments, &mut text);
+    hexadecimal(&text)
+}
+
+/// The digest of a JSON value, whatever the order of its keys.
+pub fn digest_of(value: &Value) -> String {
+    let mut text = String::new();
+    canonical(value, &mut text);
+    hexadecimal(&text)
+}
+
+fn hexadecimal(text: &str) -> String {
     let mut hex = String::with_capacity(64);
     for byte in Sha256::digest(text.as_bytes()) {
         // Writing to a String cannot fail.
