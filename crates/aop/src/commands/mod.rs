@@ -16,6 +16,7 @@ pub(crate) mod packet;
 pub(crate) mod prompts;
 pub(crate) mod questions;
 pub(crate) mod reopen;
+pub(crate) mod replay;
 pub(crate) mod retry;
 pub(crate) mod scripted;
 pub(crate) mod spec;

@@ -15,5 +15,6 @@ mod mcp_elicit;
 mod media;
 mod packets;
 mod processes;
+mod replay;
 mod support;
 mod terminal;
