@@ -39,6 +39,10 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(commands::init::InitArgs),
+    Run(commands::run::RunArgs),
+    Resume(commands::run::ResumeArgs),
+    Merge(commands::merge::MergeArgs),
+    Send(commands::send::SendArgs),
     Status(commands::status::StatusArgs),
     Features(commands::features::FeaturesArgs),
     Questions(commands::questions::QuestionsArgs),
@@ -78,6 +82,10 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
     let global = &cli.global;
     match cli.command {
         Command::Init(args) => commands::init::run(global, &args),
+        Command::Run(args) => commands::run::run(global, screen, args),
+        Command::Resume(args) => commands::run::resume(global, screen, args),
+        Command::Merge(args) => commands::merge::run(global, &args),
+        Command::Send(args) => commands::send::run(global, &args),
         Command::Status(args) => commands::status::run(global, &args),
         Command::Features(args) => commands::features::run(global, args),
         Command::Questions(args) => commands::questions::run(global, &args),

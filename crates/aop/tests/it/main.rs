@@ -16,5 +16,7 @@ mod media;
 mod packets;
 mod processes;
 mod replay;
+mod run_support;
+mod running;
 mod support;
 mod terminal;
