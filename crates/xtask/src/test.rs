@@ -1,21 +1,28 @@
 //! `cargo xtask test`: the one command that README and CI call.
 
+use crate::engines::{self, EngineTests};
 use crate::{process, tidy};
 use anyhow::Result;
 
-/// Format, invariants, lints, tests; the cheap ones first.
+/// Format, invariants, lints, tests; the cheap ones first, the real agent programs last.
 pub(crate) fn run(quick: bool) -> Result<()> {
     process::cargo(&["fmt", "--all", "--check"])?;
     tidy::run()?;
     if !quick {
         process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     }
-    let nextest = process::cargo_output(&["nextest", "--version"]).is_ok();
-    let runner: &[&str] = if nextest { &["nextest", "run"] } else { &["test"] };
-    if !nextest {
+    let apart = format!("not {}", engines::REAL);
+    if process::has_nextest() {
+        process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
+    } else {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
+        process::cargo(&["test", "--workspace", "--no-fail-fast", "--", "--skip", "real_"])?;
     }
-    process::cargo(&[runner, &["--workspace", "--no-fail-fast"]].concat())
+    if quick {
+        println!("the tests of real agent programs were left out; `cargo xtask test-engines` runs them");
+        return Ok(());
+    }
+    engines::run(&EngineTests::default())
 }
 
 /// The same properties with many more cases, in optimised code. Not the binary's own tests: the crash points

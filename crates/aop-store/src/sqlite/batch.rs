@@ -6,7 +6,7 @@ use crate::clock::Ids;
 use crate::error::StoreError;
 use crate::port::Receipt;
 use aop_kernel::Envelope;
-use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
+use aop_kernel::event::{Event, Snapshot, Stamped};
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Moment, Request, Secret};
 use aop_kernel::policy::Rules;
@@ -144,11 +144,7 @@ impl<'a> Batch<'a> {
         self.record(&expiry.events, &expiry.state, &expiry.secrets)?;
         let moment = Moment { now: self.now, question_id: self.ids.question(self.now)? };
         let outcome = lifecycle::apply(&expiry.state, request, &moment, rules)?;
-        let mut state = expiry.state;
-        for stamped in &outcome.events {
-            state.evolve(stamped);
-        }
-        self.record(&outcome.events, &state, outcome.secret.as_slice())?;
+        self.record(&outcome.events, &outcome.state, outcome.secret.as_slice())?;
         self.execute(
             "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
             (PROJECT, request.operation_id.as_str(), &request.digest, outcome.envelope.as_str()),
@@ -267,7 +263,6 @@ impl<'a> Batch<'a> {
 
     fn append(&mut self, stamped: &Stamped) -> Result<(), StoreError> {
         self.seq += 1;
-        let recorded = Recorded { seq: self.seq, stamped: stamped.clone() };
         self.execute(
             "INSERT INTO events (project, seq, feature_id, event) VALUES (?1, ?2, ?3, ?4)",
             (PROJECT, self.seq.cast_signed(), stamped.feature_id.as_str(), json(stamped)?),
@@ -280,7 +275,7 @@ impl<'a> Batch<'a> {
                 self.seq.cast_signed(),
                 stamped.at.as_millis(),
                 stamped.event.question_id().map(QuestionId::as_str),
-                aop_kernel::log::sentence(&recorded),
+                aop_kernel::log::sentence(stamped),
             ),
         )?;
         Ok(())
