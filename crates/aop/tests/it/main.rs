@@ -15,6 +15,7 @@ mod mcp_elicit;
 mod media;
 mod packets;
 mod processes;
+mod real_mcp_clients;
 mod replay;
 mod support;
 mod terminal;
