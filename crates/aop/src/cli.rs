@@ -60,6 +60,8 @@ enum Command {
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
+    Guard(commands::guard::Args),
+    Scripted(commands::scripted::Args),
 }
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
@@ -97,6 +99,8 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
+        Command::Guard(args) => commands::guard::run(args),
+        Command::Scripted(args) => commands::scripted::run(global, args),
     }
 }
 
