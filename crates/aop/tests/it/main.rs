@@ -20,6 +20,8 @@ mod packets;
 mod processes;
 mod real_mcp_clients;
 mod replay;
+mod run_chaos;
+mod run_crash;
 mod run_support;
 mod running;
 mod support;

@@ -1,0 +1,119 @@
+//! `aop run` killed with SIGKILL at named points: the next run loses nothing and repeats nothing.
+
+use crate::run_support::{
+    Running, ask, assert_nothing_left, built, deliveries, events, pass, plan, script, workshop,
+};
+use crate::support::Project;
+use serde_json::json;
+
+fn spec(project: &Project) -> String {
+    let path = project.path("shop.md");
+    std::fs::write(&path, "# The shop\n").unwrap();
+    path.display().to_string()
+}
+
+/// A run that dies at this point.
+fn dies_at(project: &Project, point: &str, args: &[&str]) {
+    let (code, lines) = Running::start_with(project, args, &[("AOP_CRASH_AT", point)]).end();
+    assert_eq!(code, None, "{point} was not reached: {lines:#?}");
+}
+
+/// Everything that must hold once the feature is at its end.
+fn assert_whole(project: &Project, point: &str) {
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge", "{point}");
+    let began = events(project, "shop", "turn.began");
+    let mut claims: Vec<&str> = began.iter().map(|event| event["claim"].as_str().unwrap()).collect();
+    let count = claims.len();
+    claims.dedup();
+    assert_eq!(claims.len(), count, "{point}: no claim begins twice: {claims:?}");
+    assert_eq!(events(project, "shop", "turn.ended").len(), count, "{point}: every turn has one end");
+    project.assert_healthy();
+    assert_nothing_left(project);
+}
+
+#[test]
+fn a_run_killed_anywhere_in_a_first_turn_is_continued_under_the_same_claim() {
+    for point in [
+        "turn_claimed",
+        "turn_began",
+        "turn_spawned",
+        "session_kept",
+        "turn_played",
+        "turn_judged",
+        "turn_ended",
+    ] {
+        let project = workshop("");
+        script(&project, "shop", &json!({}));
+        dies_at(&project, point, &[&spec(&project)]);
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
+        assert_whole(&project, point);
+        assert_eq!(events(&project, "shop", "turn.began").len(), 3, "{point}: one turn for each role");
+    }
+}
+
+#[test]
+fn a_run_killed_anywhere_around_a_question_asks_it_once() {
+    for point in ["question_recorded", "turn_played", "turn_ended"] {
+        let project = workshop("");
+        script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+        dies_at(&project, point, &[&spec(&project)]);
+        let items = project.run(&["questions"]).data()["items"].clone();
+        assert_eq!(items.as_array().unwrap().len(), 1, "{point}");
+        assert_nothing_left(&project);
+        project.answer_to(&items[0], "yes").data();
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
+        assert_whole(&project, point);
+        assert_eq!(events(&project, "shop", "question.opened").len(), 1, "{point}");
+        assert_eq!(deliveries(&project).len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn a_question_in_prose_is_asked_once_whenever_the_run_is_killed() {
+    for point in ["turn_played", "turn_judged", "turn_ended"] {
+        let project = workshop("");
+        script(&project, "shop", &json!({"planner": [{"ask_prose": "Which database?"}, plan()]}));
+        dies_at(&project, point, &[&spec(&project)]);
+        let mut run = Running::start(&project, &[]);
+        let question = match project.run(&["questions"]).data()["items"].get(0) {
+            Some(found) => found.clone(),
+            None => run.question("shop"),
+        };
+        project.answer_to(&question, "SQLite").data();
+        assert_eq!(run.end().0, Some(0), "{point}");
+        assert_whole(&project, point);
+        assert_eq!(events(&project, "shop", "question.opened").len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn a_resume_killed_anywhere_delivers_the_answer_once_under_one_claim() {
+    for point in ["turn_claimed", "turn_began", "turn_spawned", "turn_played", "turn_judged", "turn_ended"] {
+        let project = workshop("");
+        script(&project, "shop", &json!({"builder": [ask("Which?"), built()]}));
+        let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project)]);
+        let question = run.question("shop");
+        assert_eq!(run.end().0, Some(3));
+        project.answer_to(&question, "no").data();
+        dies_at(&project, point, &[]);
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
+        assert_whole(&project, point);
+        let delivered = deliveries(&project);
+        assert_eq!(delivered.len(), 1, "{point}: {delivered:?}");
+        assert_eq!(delivered[0]["answer"], "no", "{point}");
+        let resumed = events(&project, "shop", "turn.began");
+        let resumed = resumed.iter().filter(|event| event["reply_to"] == question["question_id"]);
+        assert_eq!(resumed.count(), 1, "{point}");
+    }
+}
+
+#[test]
+fn a_run_killed_during_checks_runs_them_again_and_goes_on() {
+    for point in ["check_began", "check_ended"] {
+        let project = workshop("checks: { fast: [\"true\"], full: [\"true\"] }\n");
+        script(&project, "shop", &json!({"qa": [pass()]}));
+        dies_at(&project, point, &[&spec(&project)]);
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
+        assert_whole(&project, point);
+    }
+}
