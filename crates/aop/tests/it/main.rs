@@ -22,6 +22,7 @@ mod real_mcp_clients;
 mod replay;
 mod run_chaos;
 mod run_crash;
+mod run_rules;
 mod run_support;
 mod running;
 mod support;

@@ -1,0 +1,307 @@
+//! What `aop run` does with failures, checks, packets, notes and the merge.
+
+use crate::run_support::{
+    Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
+};
+use crate::support::Project;
+use serde_json::{Value, json};
+
+fn spec(project: &Project, name: &str) -> String {
+    let path = project.path(&format!("{name}.md"));
+    std::fs::write(&path, format!("# The {name}\n")).unwrap();
+    git(project, &["add", "-A"]);
+    git(project, &["commit", "--quiet", "-m", "A specification"]);
+    path.display().to_string()
+}
+
+#[test]
+fn a_failed_turn_is_tried_again_and_then_a_person_has_to_look() {
+    let project = workshop("run: { retries: 1 }\n");
+    script(&project, "shop", &json!({"planner": [{"fail": "no network"}, {"fail": "still none"}, plan()]}));
+    let (code, _) = Running::start(&project, &[&spec(&project, "shop")]).end();
+    assert_eq!(code, Some(3), "blocked");
+    let feature = project.feature("shop");
+    assert_eq!(
+        (feature["status"].as_str(), feature["blocked_from"].as_str()),
+        (Some("blocked"), Some("planning"))
+    );
+    let reason = feature["status_reason"].as_str().unwrap();
+    assert!(reason.contains("ENGINE_FAILED") && reason.contains("aop retry --feature-id shop"), "{reason}");
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
+fn an_engine_that_cannot_be_used_blocks_the_feature_with_the_next_step() {
+    let project = workshop("");
+    let (code, _) = Running::start(&project, &[&spec(&project, "shop")]).end();
+    assert_eq!(code, Some(3));
+    let feature = project.feature("shop");
+    let reason = feature["status_reason"].as_str().unwrap();
+    assert!(reason.contains("engine_unavailable") && reason.contains("scenario"), "{reason}");
+    assert_eq!(events(&project, "shop", "turn.ended").len(), 0);
+    script(&project, "shop", &json!({}));
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
+fn at_the_attempt_limit_the_feature_fails() {
+    let project = workshop("run: { max_attempt: 2 }\n");
+    script(&project, "shop", &json!({"planner": [{"ask_prose": "One?"}, {"ask_prose": "Two?"}, plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    project.answer_to(&question, "yes").data();
+    assert_eq!(run.end().0, Some(1));
+    let feature = project.feature("shop");
+    assert_eq!(feature["status"], "failed");
+    assert!(feature["status_reason"].as_str().unwrap().contains("INTERACTIVE_MAX_ATTEMPT_EXCEEDED"));
+}
+
+#[test]
+fn a_result_that_fails_its_schema_is_repaired_in_the_same_session_and_counts_as_one_turn() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [{"finish": {"summary": "no steps"}}, plan()]}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    assert_eq!(events(&project, "shop", "turn.began").len(), 3);
+}
+
+#[test]
+fn an_unknown_request_is_a_warning_in_the_log_and_nothing_else() {
+    let project = workshop("");
+    let request = json!({"type": "REQUEST", "request": {"action": "order_pizza"}});
+    script(&project, "shop", &json!({"planner": [{"ask_prose": format!("Hungry.\n{request}")}, plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    project.answer_to(&question, "no").data();
+    assert_eq!(run.end().0, Some(0));
+    let notes: Vec<Value> = events(&project, "shop", "feature.noted");
+    assert!(notes.iter().any(|event| event["note"].as_str().unwrap().contains("order_pizza")), "{notes:?}");
+}
+
+#[test]
+fn in_auto_mode_nothing_ever_waits() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let (code, _) = Running::start(&project, &["--mode", "auto", &spec(&project, "shop")]).end();
+    assert_eq!(code, Some(0), "the ask was refused live and the turn went on");
+    assert_eq!(events(&project, "shop", "question.opened").len(), 0);
+}
+
+#[test]
+fn qa_that_says_fail_sends_the_feature_back_to_the_builder_a_few_times() {
+    let project = workshop("");
+    let fail = json!({"finish": {"verdict": "fail", "summary": "it breaks", "findings": ["an empty cart"]}});
+    script(
+        &project,
+        "shop",
+        &json!({"builder": [built(), built(), built(), built()], "qa": [fail, fail, fail, pass()]}),
+    );
+    let (code, lines) = Running::start(&project, &[&spec(&project, "shop")]).end();
+    assert_eq!(code, Some(3), "after repair_rounds a person has to look");
+    let back = lines.iter().filter(|line| line["from"] == "qa" && line["to"] == "building").count();
+    assert_eq!(back, 2);
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}
+
+#[test]
+fn a_failing_check_is_kept_as_evidence_and_blocks_after_its_rounds() {
+    let project = workshop("run: { repair_rounds: 1 }\nchecks: { fast: [\"echo broken here; exit 7\"] }\n");
+    script(&project, "shop", &json!({"builder": [built(), built(), built()]}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    let checks = events(&project, "shop", "check.ended");
+    assert_eq!(checks.len(), 2, "once, and once more after the builder had it back");
+    assert!(checks[0]["note"].as_str().unwrap().contains("exited with 7"));
+    let reason = project.feature("shop")["status_reason"].as_str().unwrap().to_owned();
+    let log = reason.split("look at ").nth(1).unwrap().split(',').next().unwrap();
+    assert_eq!(std::fs::read_to_string(log).unwrap(), "broken here\n");
+}
+
+#[test]
+fn a_check_that_takes_too_long_is_ended_with_everything_it_started() {
+    let project =
+        workshop("run: { repair_rounds: 0 }\nchecks: { fast: [\"sleep 600 & sleep 600\"], timeout_s: 1 }\n");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    assert!(events(&project, "shop", "check.ended")[0]["note"].as_str().unwrap().contains("longer than 1 s"));
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn a_ready_feature_is_merged_into_the_branch_the_project_is_on() {
+    let project = workshop("checks: { full: [\"test -f work.txt\"] }\n");
+    script(&project, "shop", &json!({}));
+    let path = spec(&project, "shop");
+    project.run(&["features", "create", "--feature-id", "other", "--title", "x"]).data();
+    project.run(&["merge", "--feature-id", "other"]).refused("invalid_argument", 2);
+    script(&project, "other", &json!({"planner": [ask("Which?"), plan()]}));
+    Running::start(&project, &["--exit-when-parked", &path]).end();
+    std::fs::write(project.path("readme.txt"), "changed").unwrap();
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
+    assert!(refused["message"].as_str().unwrap().contains("readme.txt"));
+    git(&project, &["checkout", "--quiet", "readme.txt"]);
+    let merged = project.run(&["merge", "--feature-id", "shop"]).data();
+    assert_eq!(merged["into"], "main");
+    assert_eq!(merged["merge_commit"], git(&project, &["rev-parse", "HEAD"]));
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "work\n");
+    assert_eq!(project.feature("shop")["status"], "merged");
+    assert_eq!(
+        project.run(&["merge", "--feature-id", "shop"]).data()["merge_commit"],
+        merged["merge_commit"]
+    );
+    project.assert_healthy();
+}
+
+#[test]
+fn a_merge_interrupted_after_its_commit_is_finished_by_the_next_call() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    let crashed =
+        project.run_with(&["merge", "--feature-id", "shop"], &[("AOP_CRASH_AT", "merge_committed")]);
+    assert_eq!(crashed.code, None);
+    assert!(!project.path("work.txt").exists());
+    project.run(&["merge", "--feature-id", "shop"]).data();
+    assert!(project.path("work.txt").exists());
+    project.assert_healthy();
+}
+
+#[test]
+fn only_the_commit_that_passed_its_checks_is_merged() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    git(&project, &["-C", ".aop/worktrees/shop", "commit", "--quiet", "--allow-empty", "-m", "Sneaked in"]);
+    project.run(&["merge", "--feature-id", "shop"]).refused("checks_failed", 1);
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "nothing was changed");
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}
+
+#[test]
+fn a_conflict_refuses_the_merge_and_changes_nothing() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    std::fs::write(project.path("work.txt"), "something else\n").unwrap();
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "--quiet", "-m", "In the way"]);
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
+    assert!(refused["message"].as_str().unwrap().contains("conflict"), "{refused}");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+    assert_eq!(git(&project, &["status", "--porcelain"]), "");
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}
+
+fn packet() -> Value {
+    json!({"novel_ask": {"version": 1, "topic": "the platform", "questions": [{"id": "platform", "header": "Platform",
+        "question": "Which platform?", "kind": "single_choice", "required": true,
+        "options": [{"label": "Web", "description": "a site"}, {"label": "Print", "description": "paper"}]}]},
+        "answer_path": "answers/platform.json"})
+}
+
+#[test]
+fn a_phase_with_a_closed_gate_does_not_start_before_its_answer_is_in_the_store_and_in_its_file() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let path = spec(&project, "shop");
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("building.json"), packet().to_string()).unwrap();
+    let mut run = Running::start(&project, &[&path]);
+    let question = run.question("shop");
+    assert_eq!(
+        (question["role"].as_str(), question["resume_status"].as_str()),
+        (Some("orchestrator"), Some("building"))
+    );
+    assert_eq!(events(&project, "shop", "turn.began").len(), 1, "only the planner's");
+    project.answer_to(&question, "Web").data();
+    assert_eq!(run.end().0, Some(0));
+    let text = std::fs::read_to_string(project.path("answers/platform.json")).unwrap();
+    let record: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(record["answers"]["platform"], "Web");
+}
+
+#[test]
+fn a_forged_file_opens_no_gate() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let path = spec(&project, "shop");
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("planning.json"), packet().to_string()).unwrap();
+    std::fs::create_dir_all(project.path("answers")).unwrap();
+    let forged = json!({"version": 1, "topic": "the platform", "answers": {"platform": "Print"},
+        "answered_at": "2026-03-04T22:00:00Z", "answered_by": "human"});
+    std::fs::write(project.path("answers/platform.json"), forged.to_string()).unwrap();
+    let mut run = Running::start(&project, &[&path]);
+    let question = run.question("shop");
+    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    project.answer_to(&question, "Web").data();
+    assert_eq!(run.end().0, Some(3), "the file is left alone and a person has to look");
+    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    std::fs::remove_file(project.path("answers/platform.json")).unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
+fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3));
+    let sent =
+        project.run(&["send", "--feature-id", "shop", "--role", "builder", "Use the date picker"]).data();
+    assert_eq!(sent["open_question_id"], question["question_id"]);
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    project.answer_to(&question, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(deliveries(&project).len(), 1);
+    let notes = project.path(".aop/runs");
+    assert!(notes.exists());
+}
+
+#[test]
+fn a_timeout_that_is_not_strict_lets_the_session_go_on_and_says_that_nobody_decided() {
+    let project = workshop("policy: { execution: { human_input: { strict: false, timeout_ms: 1000 } } }\n");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    let delivered = deliveries(&project);
+    assert_eq!((delivered.len(), &delivered[0]["answer"]), (1, &Value::Null));
+    assert_eq!(events(&project, "shop", "question.expired").len(), 1);
+}
+
+#[test]
+fn a_question_that_expired_and_is_asked_again_reaches_the_session_that_waits() {
+    let project = workshop("policy: { execution: { human_input: { timeout_ms: 1000 } } }\n");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3), "blocked by the timeout");
+    let id = question["question_id"].as_str().unwrap();
+    let again = project.run(&["reopen", "--feature-id", "shop", "--question-id", id]).data();
+    let again = json!({"feature_id": "shop", "question_id": again["question_id"]});
+    project.answer_to(&again, "no").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    let delivered = deliveries(&project);
+    assert_eq!((delivered.len(), &delivered[0]["question_id"]), (1, &again["question_id"]));
+}
+
+#[test]
+fn a_cancelled_feature_loses_its_engine_and_the_others_go_on() {
+    let project = workshop("");
+    script(&project, "slow", &json!({"planner": [{"wait_ms": 60000}, plan()]}));
+    script(&project, "shop", &json!({}));
+    let mut run = Running::start(&project, &[&spec(&project, "slow"), &spec(&project, "shop")]);
+    run.until("the slow one", |line| line["type"] == "turn.began" && line["feature_id"] == "slow");
+    project.run(&["cancel", "--feature-id", "slow"]).data();
+    let (code, _) = run.end();
+    assert_eq!(code, Some(1), "one has failed");
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    assert_nothing_left(&project);
+}
