@@ -79,7 +79,10 @@ pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: Check
 fn next_status(context: &Context, feature: &Feature, report: &CheckReport) -> Option<(Status, String)> {
     match (report.name, report.passed) {
         (CheckName::Fast, true) => Some((Status::Qa, String::new())),
-        (CheckName::Full, true) => Some((Status::ReadyToMerge, report.note.clone())),
+        (CheckName::Full, true) => {
+            let id = &feature.id;
+            Some((Status::ReadyToMerge, format!("`aop merge --feature-id {id}` (checks: {})", report.note)))
+        }
         (name, false) if feature.work.returns >= context.settings.repair_rounds => Some((
             Status::Blocked,
             format!(

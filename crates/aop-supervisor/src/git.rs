@@ -1,6 +1,7 @@
 //! Git, as the program `git`: one worktree and branch per feature, commits, and a merge that is prepared before
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
+use crate::settings::Worktrees;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
 use std::path::{Path, PathBuf};
@@ -53,10 +54,14 @@ impl From<GitError> for Refusal {
     }
 }
 
+/// What stands for a commit where there is no git.
+const NO_COMMIT: &str = "none";
+
 /// Git in one project.
 #[derive(Debug)]
 pub struct Git {
     root: PathBuf,
+    worktrees: Worktrees,
     /// Worktrees are made one after the other: git's own lock would refuse the second.
     making: Mutex<()>,
 }
@@ -64,7 +69,12 @@ pub struct Git {
 impl Git {
     /// Of the project with this root.
     pub fn new(root: &Path) -> Self {
-        Git { root: root.to_owned(), making: Mutex::new(()) }
+        Git::with(root, Worktrees::Git)
+    }
+
+    /// The same, or without git.
+    pub(crate) fn with(root: &Path, worktrees: Worktrees) -> Self {
+        Git { root: root.to_owned(), worktrees, making: Mutex::new(()) }
     }
 
     /// The branch of a feature.
@@ -79,6 +89,9 @@ impl Git {
 
     /// Refuses a folder in which no feature can be worked on, with the next step.
     pub async fn check_repository(&self) -> Result<(), GitError> {
+        if self.worktrees == Worktrees::Plain {
+            return Ok(());
+        }
         let root = self.root.display();
         if self.git(&self.root, &["rev-parse", "--git-dir"]).await.is_err() {
             // Told apart from a missing program.
@@ -102,6 +115,13 @@ impl Git {
         let path = self.worktree(feature);
         let branch = Git::branch(feature);
         let _one_at_a_time = self.making.lock().await;
+        if self.worktrees == Worktrees::Plain {
+            let made = tokio::fs::create_dir_all(&path).await;
+            return made.map(|()| path.clone()).map_err(|error| GitError::Failed {
+                command: format!("mkdir {}", path.display()),
+                said: error.to_string(),
+            });
+        }
         if path.join(".git").exists() && self.head(&path).await.is_ok() {
             return Ok(path);
         }
@@ -125,6 +145,9 @@ impl Git {
 
     /// Commits whatever changed in a worktree. The commit that the worktree is at then.
     pub async fn commit_all(&self, worktree: &Path, message: &str) -> Result<String, GitError> {
+        if self.worktrees == Worktrees::Plain {
+            return Ok(NO_COMMIT.to_owned());
+        }
         self.git(worktree, &["add", "-A"]).await?;
         let changed = !self.git(worktree, &["status", "--porcelain"]).await?.trim().is_empty();
         if changed {

@@ -33,7 +33,7 @@ pub use note::{Note, leave_note};
 pub use phase::schema_of;
 pub use place::Place;
 pub use runner::{Notice, Reason, RunEnd, Runner};
-pub use settings::{Checks, Drivers, EngineChoice, Settings};
+pub use settings::{Checks, Drivers, EngineChoice, Settings, Worktrees};
 pub use turn::session_of;
 
 /// What this crate calls itself in the log.

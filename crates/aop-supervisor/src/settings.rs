@@ -46,6 +46,15 @@ pub struct Checks {
     pub timeout: Duration,
 }
 
+/// Where features are worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worktrees {
+    /// In a git worktree and branch each.
+    Git,
+    /// In a plain folder each: for a demonstration where there is no git.
+    Plain,
+}
+
 /// How a run works.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -73,6 +82,8 @@ pub struct Settings {
     pub checks: Checks,
     /// This program, and the environment that check commands inherit.
     pub around: Surroundings,
+    /// Where features are worked on.
+    pub worktrees: Worktrees,
     /// End when every feature that is left waits for a person.
     pub exit_when_parked: bool,
 }

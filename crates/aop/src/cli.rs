@@ -18,8 +18,9 @@ pub(crate) struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
+  aop demo                                     see it work, in a folder of its own
   aop init                                     make this folder a project
-  aop features create --feature-id checkout --title \"Checkout page\"
+  aop run checkout.md                          work on a feature; agents ask when they need a human
   aop ask \"Ship it?\" --choice yes --choice no  ask a human and wait for the answer
   aop questions                                what is waiting for an answer
   aop answer                                   answer it here, one after the other
@@ -39,10 +40,12 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(commands::init::InitArgs),
+    Demo(commands::demo::DemoArgs),
     Run(commands::run::RunArgs),
     Resume(commands::run::ResumeArgs),
     Merge(commands::merge::MergeArgs),
     Send(commands::send::SendArgs),
+    Attach(commands::attach::AttachArgs),
     Status(commands::status::StatusArgs),
     Features(commands::features::FeaturesArgs),
     Questions(commands::questions::QuestionsArgs),
@@ -84,11 +87,13 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
     let global = &cli.global;
     match cli.command {
         Command::Init(args) => commands::init::run(global, &args),
+        Command::Demo(args) => commands::demo::run(global, screen, &args),
+        Command::Attach(args) => commands::attach::run(global, screen, &args),
         Command::Run(args) => commands::run::run(global, screen, args),
         Command::Resume(args) => commands::run::resume(global, screen, args),
         Command::Merge(args) => commands::merge::run(global, &args),
         Command::Send(args) => commands::send::run(global, &args),
-        Command::Status(args) => commands::status::run(global, &args),
+        Command::Status(args) => commands::status::run(global, screen, &args),
         Command::Features(args) => commands::features::run(global, args),
         Command::Questions(args) => commands::questions::run(global, &args),
         Command::Answer(args) => commands::answer::run(global, screen, &args),

@@ -25,10 +25,15 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     engines::run(&EngineTests::default())
 }
 
-/// The same properties with many more cases, in optimised code. Not the binary's own tests: the crash points
-/// they need are only in builds with debug assertions.
+/// The same properties with many more cases, in optimised code; then the long chaos run of the binary, which needs the
+/// debug build like all of its tests: the crash points are only there.
 pub(crate) fn nightly() -> Result<()> {
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
-    process::with_variable("PROPTEST_CASES", "10000", &args)
+    process::with_variable("PROPTEST_CASES", "10000", &args)?;
+    process::with_variable(
+        "AOP_CHAOS",
+        "full",
+        &["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"],
+    )
 }

@@ -169,7 +169,13 @@ impl Turn {
             body: read_ask(&line),
         };
         let arguments = match arguments(&[&ask], self.request.attempt) {
-            Ok(arguments) => arguments,
+            Ok(mut arguments) => {
+                // A scenario may say how long its question waits; no agent's tool can.
+                if let Some(time) = line.get("timeout_ms") {
+                    arguments["timeout_ms"] = time.clone();
+                }
+                arguments
+            }
             Err(reason) => {
                 self.tell(&json!({"type": "refused", "call_id": call_id, "words": reason}));
                 return Ok(None);

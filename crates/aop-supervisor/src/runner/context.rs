@@ -84,7 +84,7 @@ impl Context {
         lease: RunLease,
         notices: mpsc::UnboundedSender<Notice>,
     ) -> Self {
-        let git = Git::new(&settings.root);
+        let git = Git::with(&settings.root, settings.worktrees);
         Context { service, settings, drivers, lease, git, notices, busy: Mutex::default() }
     }
 

@@ -2,8 +2,10 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod attach;
 pub(crate) mod cancel;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod engine;
 pub(crate) mod explain;

@@ -1,34 +1,70 @@
 //! `aop status`: where every feature stands, and what waits for a human.
 
 use crate::cli::Global;
+use crate::output::live::Painter;
 use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
 use crate::output::table::{cut, table};
 use crate::output::when::relative;
-use crate::output::{CommandResult, Reply};
-use crate::project::Project;
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
+use crate::project::{Project, Session};
 use aop_kernel::Envelope;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Show where every feature stands and what waits for a human
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop status\n  aop status --json | jq '.data.features[] | select(.activity_state == \"waiting_input\")'"
+    after_help = "Examples:\n  aop status\n  aop status --watch\n  aop status --json | jq '.data.features[] | select(.activity_state == \"waiting_input\")'"
 )]
 pub(crate) struct StatusArgs {
     /// Also features that `aop ask` made for a single question
     #[arg(long)]
     all: bool,
+    /// Go on and show every change: a table on a terminal, one JSON object a line when piped
+    #[arg(long)]
+    watch: bool,
 }
 
 /// Lists the features.
-pub(crate) fn run(global: &Global, args: &StatusArgs) -> CommandResult {
+pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
+    if args.watch {
+        return watch(&session, screen, args.all);
+    }
     let listed = session.call(Tool::FeatureList, &json!({"all": args.all}))?.data();
     let features = listed["items"].as_array().cloned().unwrap_or_default();
     let text = overview(&features);
     Ok(Reply::ok(Envelope::success(&json!({"features": features})), text))
+}
+
+/// Shows the features again after every commit until it is interrupted.
+fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
+    let mut interrupts = session.notice_interrupts()?;
+    let mut changes = session.store().changes();
+    let mut painter = screen.is_text().then(|| Painter::start(false));
+    loop {
+        // Marked as seen before reading, so that a commit in between wakes the next wait.
+        changes.borrow_and_update();
+        let listed = session.call(Tool::FeatureList, &json!({"all": all}))?.data();
+        let features = listed["items"].as_array().cloned().unwrap_or_default();
+        match &mut painter {
+            Some(painter) => {
+                let (_, rows) = painter.size();
+                let lines: Vec<String> = overview(&features).lines().map(str::to_owned).collect();
+                painter.paint(&[], &lines[..lines.len().min(rows.saturating_sub(2))]);
+            }
+            None => print(&json!({"features": features}).to_string()),
+        }
+        // Times grow old without a commit; a person sees them, a program reads the clock.
+        let patience = Duration::from_secs(if painter.is_some() { 5 } else { 3600 });
+        let waited =
+            session.wait_patiently(&mut interrupts, tokio::time::timeout(patience, changes.changed()));
+        if waited.is_none() {
+            return Ok(Reply::printed().exit(INTERRUPTED));
+        }
+    }
 }
 
 /// Features as a table, and the commands that answer what they wait for.

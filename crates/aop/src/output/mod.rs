@@ -1,5 +1,6 @@
 //! What leaves the program: one envelope for programs, text for people. Nothing else prints.
 
+pub(crate) mod live;
 pub(crate) mod question;
 pub(crate) mod style;
 pub(crate) mod table;

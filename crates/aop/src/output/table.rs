@@ -40,6 +40,25 @@ fn seen(cell: &str) -> usize {
     count
 }
 
+/// Cuts a line that may carry colour to so many visible characters.
+pub(crate) fn fit(line: &str, width: usize) -> String {
+    if seen(line) <= width {
+        return line.to_owned();
+    }
+    let mut kept = String::new();
+    let (mut count, mut in_code) = (0, false);
+    for c in line.chars() {
+        let is_seen = !in_code && c != '\x1b';
+        if is_seen && count + 1 >= width {
+            break;
+        }
+        count += usize::from(is_seen);
+        in_code = if in_code { c != 'm' } else { c == '\x1b' };
+        kept.push(c);
+    }
+    format!("{kept}…\x1b[0m")
+}
+
 /// Cuts a text to one line of so many characters.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let line = aop_kernel::log::one_line(text);

@@ -23,6 +23,7 @@ mod replay;
 mod run_chaos;
 mod run_crash;
 mod run_rules;
+mod run_scale;
 mod run_support;
 mod running;
 mod support;

@@ -127,7 +127,11 @@ fn check(project: &Project, features: usize, answered: &BTreeMap<String, String>
         let claim = lines[0]["claim"].as_str().unwrap();
         let resume = format!("reply:{id}");
         assert_eq!(resumes.get(claim), Some(&1), "{id}: {claim} began once");
-        assert_eq!(resumes.contains_key(&resume), claim == resume, "{id} was resumed, or told live, not both");
+        assert_eq!(
+            resumes.contains_key(&resume),
+            claim == resume,
+            "{id} was resumed, or told live, not both"
+        );
     }
     for (claim, times) in resumes {
         assert_eq!(times, 1, "{claim} began once");

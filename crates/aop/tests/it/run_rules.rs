@@ -305,3 +305,42 @@ fn a_cancelled_feature_loses_its_engine_and_the_others_go_on() {
     assert_eq!(project.feature("shop")["status"], "ready_to_merge");
     assert_nothing_left(&project);
 }
+
+#[test]
+fn the_demo_answers_itself_in_seconds_and_says_who_decided_what() {
+    let project = Project::empty();
+    let began = std::time::Instant::now();
+    let temporary = project.root().display().to_string();
+    let demo = project.run_with(&["demo", "--answers", "auto"], &[("TMPDIR", &temporary)]).data();
+    println!("the demo took {:?}", began.elapsed());
+    let features = demo["features"].as_array().unwrap();
+    assert_eq!(features.len(), 3);
+    assert!(features.iter().all(|feature| feature["status"] == "ready_to_merge"), "{features:?}");
+    let by = |feature: &str| {
+        let questions = demo["questions"].as_array().unwrap();
+        questions.iter().find(|question| question["feature_id"] == feature).unwrap()["answered_by"].clone()
+    };
+    assert_eq!(by("newsletter"), "policy:default");
+    assert_eq!(by("checkout"), "aop demo --answers auto");
+    assert!(demo["project"].as_str().unwrap().starts_with(&temporary));
+}
+
+#[test]
+fn without_a_terminal_the_demo_says_how_it_can_be_seen() {
+    let refused = Project::empty().run(&["demo"]).refused("invalid_argument", 2);
+    assert!(refused["details"]["hint"].as_str().unwrap().contains("--answers auto"));
+}
+
+#[test]
+fn a_watched_status_is_a_line_for_every_change() {
+    use std::io::BufRead;
+    let project = Project::with_feature();
+    let mut watch = project.spawn(&["status", "--watch"]);
+    let mut lines = std::io::BufReader::new(watch.stdout.take().unwrap()).lines();
+    let mut next = || serde_json::from_str::<Value>(&lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["features"][0]["status"], "planning");
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    assert_eq!(next()["features"][0]["status"], "failed");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}

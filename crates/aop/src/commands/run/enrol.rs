@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// A specification.
-pub(super) struct Spec {
+pub(crate) struct Spec {
     id: FeatureId,
     title: String,
     text: String,
@@ -18,7 +18,7 @@ pub(super) struct Spec {
 }
 
 /// Reads all of them before anything happens.
-pub(super) fn read(paths: &[PathBuf]) -> Result<Vec<Spec>, Refusal> {
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Spec>, Refusal> {
     let mut specs: Vec<Spec> = Vec::new();
     for path in paths {
         let text = read_text(path)?;

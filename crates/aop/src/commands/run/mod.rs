@@ -1,10 +1,12 @@
 //! `aop run` and `aop resume`: features from specification to ready-to-merge, around the questions of their agents.
 
-mod enrol;
+pub(crate) mod enrol;
+mod frame;
 mod lines;
+pub(crate) mod live;
 
 use crate::cli::Global;
-use crate::config::{ExecutionMode, Permissions};
+use crate::config::{ExecutionMode, Permissions, Switch};
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, warn};
 use crate::project::{Project, Session};
 use aop_engine::{EngineError, Limits, Surroundings};
@@ -12,6 +14,7 @@ use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_supervisor::{
     Checks, Drivers, EngineChoice, Files, Notice, Reason, RunEnd, RunLease, Runner, Settings, Takeover,
+    Worktrees,
 };
 use aop_turn::{Engine, Mode};
 use std::path::PathBuf;
@@ -45,8 +48,8 @@ pub(crate) struct ResumeArgs {
     how: How,
 }
 
-#[derive(Debug, Clone, clap::Args)]
-struct How {
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct How {
     /// Whether people may be asked: interactive or auto (default: run.execution_mode of aop.yaml)
     #[arg(long, value_parser = ["interactive", "auto"])]
     mode: Option<String>,
@@ -85,21 +88,36 @@ fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -
         return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
     }
     let settings = settings(&session, how)?;
-    let drivers = drivers(&settings.around);
-    let end = session.wait(go(&session, screen, how, settings, drivers, specs))?;
+    let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
+    let bell = session.project.config.notify.bell && !how.no_bell;
+    let show = if screen.is_text() { Show::Table { bell } } else { Show::Lines };
+    let end = session.wait(conduct(&session, show, takeover, settings, specs))?;
     session.project_files();
     Ok(Reply::printed().exit(exit_code(&end)))
 }
 
-async fn go(
+/// What is shown of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Show {
+    /// A table that lives, for people.
+    Table {
+        /// Whether a question rings.
+        bell: bool,
+    },
+    /// JSON lines, for programs.
+    Lines,
+    /// Nothing.
+    Nothing,
+}
+
+/// Takes the project, enrols, runs, gives the project back.
+pub(crate) async fn conduct(
     session: &Session,
-    screen: &Screen,
-    how: &How,
+    show: Show,
+    takeover: Takeover,
     settings: Settings,
-    drivers: Drivers,
     specs: Vec<enrol::Spec>,
 ) -> Result<RunEnd, Refusal> {
-    let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
     let service = session.service.clone();
     let lease = RunLease::acquire(Arc::clone(&service.store), takeover).await?;
     let after = service.store.changed_since(i64::MAX as u64).await?.1;
@@ -107,22 +125,37 @@ async fn go(
         lease.release().await?;
         return Err(refusal);
     }
-    let stop = stop_on_signals()?;
+    let (stop, stopped) = stop_on_signals()?;
     let (notices, shown) = mpsc::unbounded_channel::<Notice>();
     let files = match session.project.config.projections {
-        crate::config::Switch::On => {
-            Some(Files::start(session.project.dir(), Arc::clone(&service.store), warn))
-        }
-        crate::config::Switch::Off => None,
+        Switch::On => Some(Files::start(session.project.dir(), Arc::clone(&service.store), warn)),
+        Switch::Off => None,
     };
-    let view = lines::Lines::start(&service, screen, &lease.info, after, shown);
-    let runner = Runner::new(service, settings, drivers, lease, notices);
-    let end = runner.run(stop).await;
+    let view = match show {
+        Show::Table { bell } => {
+            let watched = live::Watched { service: &service, info: &lease.info, after, bell, stop };
+            View::Live(live::Live::start(watched, shown))
+        }
+        Show::Lines => View::Lines(lines::Lines::start(&service, &lease.info, after, shown)),
+        Show::Nothing => View::None,
+    };
+    let drivers = drivers(&settings.around);
+    let end = Runner::new(service, settings, drivers, lease, notices).run(stopped).await;
     if let Some(files) = files {
         files.finish().await;
     }
-    view.finish(end.as_ref().ok()).await;
+    match view {
+        View::Live(live) => live.finish(end.as_ref().ok()).await,
+        View::Lines(lines) => lines.finish(end.as_ref().ok()).await,
+        View::None => {}
+    }
     end
+}
+
+enum View {
+    Live(live::Live),
+    Lines(lines::Lines),
+    None,
 }
 
 /// 0 when all is done; 1 when something failed; 3 when something waits or is blocked.
@@ -140,26 +173,27 @@ fn exit_code(end: &RunEnd) -> u8 {
     }
 }
 
-fn stop_on_signals() -> Result<watch::Receiver<bool>, Refusal> {
+fn stop_on_signals() -> Result<(watch::Sender<bool>, watch::Receiver<bool>), Refusal> {
     let (sender, receiver) = watch::channel(false);
     let listen = |kind| {
         signal(kind)
             .map_err(|error| Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
     };
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let told = sender.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
         }
-        sender.send_replace(true);
+        told.send_replace(true);
         // Kept until the program ends, so that nobody takes its end for a change.
         std::future::pending::<()>().await;
     });
-    Ok(receiver)
+    Ok((sender, receiver))
 }
 
-fn settings(session: &Session, how: &How) -> Result<Settings, Refusal> {
+pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal> {
     let config = &session.project.config;
     let root = session.project.root.canonicalize().map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("{}: {error}", session.project.root.display()))
@@ -200,6 +234,7 @@ fn settings(session: &Session, how: &How) -> Result<Settings, Refusal> {
         },
         around,
         exit_when_parked: how.exit_when_parked,
+        worktrees: Worktrees::Git,
     })
 }
 

@@ -1,0 +1,316 @@
+//! What a run shows on a terminal: a table that lives, the questions that wait, and the prompt that answers them right
+//! there. It stands on a thread of its own: whoever answers takes as long as they take, and the run goes on.
+
+use super::frame::Picture;
+use crate::commands::status::overview;
+use crate::output::live::Painter;
+use crate::output::question::above_prompt;
+use crate::output::style::{bold, clean, dim, yellow};
+use crate::output::table::fit;
+use crate::output::{print, talk};
+use crate::project::operation_id;
+use crate::prompt;
+use aop_kernel::event::{Event, Recorded};
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::{Question, QuestionStatus};
+use aop_kernel::role::Caller;
+use aop_kernel::tools::{QuestionFilter, Tool};
+use aop_kernel::work::TurnEnd;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::{EventPage, FeaturePage, QuestionPage, Service};
+use aop_supervisor::{Notice, RunEnd, RunInfo};
+use crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
+use serde_json::json;
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+/// One step of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+/// How often times are painted anew when nothing moves.
+const STILL: Duration = Duration::from_secs(5);
+/// How many open questions are looked at.
+const SHOWN_QUESTIONS: usize = 20;
+
+/// The view.
+pub(crate) struct Live {
+    messages: Sender<Message>,
+    stop: watch::Sender<bool>,
+    feeder: JoinHandle<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+enum Message {
+    Event(Box<Recorded>),
+    State(Box<Picture>),
+    Said(Notice),
+    End,
+}
+
+/// What the view needs of its run.
+pub(crate) struct Watched<'a> {
+    pub(crate) service: &'a Service,
+    pub(crate) info: &'a RunInfo,
+    /// The last event before the run.
+    pub(crate) after: u64,
+    pub(crate) bell: bool,
+    /// Stops the run.
+    pub(crate) stop: watch::Sender<bool>,
+}
+
+impl Live {
+    /// Takes the terminal.
+    pub(crate) fn start(watched: Watched<'_>, notices: mpsc::UnboundedReceiver<Notice>) -> Self {
+        print(&dim(&format!("run {}", watched.info.run_id)));
+        let (messages, inbox) = channel();
+        let (stop, stopped) = watch::channel(false);
+        let feeder =
+            tokio::spawn(feed(watched.service.clone(), watched.after, messages.clone(), notices, stopped));
+        let view = View {
+            service: watched.service.clone(),
+            runtime: Handle::current(),
+            stop: watched.stop,
+            keys: std::io::stdin().is_terminal(),
+            bell: watched.bell,
+            picture: Picture::default(),
+            left_open: Vec::new(),
+        };
+        let thread = std::thread::spawn(move || view.run(&inbox));
+        Live { messages, stop, feeder, thread }
+    }
+
+    /// Shows the rest and gives the terminal back.
+    pub(crate) async fn finish(self, end: Option<&RunEnd>) {
+        self.stop.send_replace(true);
+        // A task that panicked has nothing left to show; the thread likewise.
+        let _ = self.feeder.await;
+        let _ = self.messages.send(Message::End);
+        let thread = self.thread;
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        if let Some(end) = end {
+            let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
+            print(&overview(&features));
+        }
+    }
+}
+
+/// Tells the view what is committed and what is said.
+async fn feed(
+    service: Service,
+    after: u64,
+    messages: Sender<Message>,
+    mut notices: mpsc::UnboundedReceiver<Notice>,
+    mut stopped: watch::Receiver<bool>,
+) {
+    let store = service.store;
+    let mut changes = store.changes();
+    let mut seen = after;
+    loop {
+        changes.borrow_and_update();
+        let page = EventPage { after: seen, feature: None, limit: 0 };
+        for recorded in store.events(page).await.unwrap_or_default() {
+            seen = recorded.seq;
+            let _ = messages.send(Message::Event(Box::new(recorded)));
+        }
+        let features = store.features(FeaturePage::default()).await.unwrap_or_default();
+        let page = QuestionPage {
+            feature: None,
+            filter: QuestionFilter::Only(QuestionStatus::Open),
+            after: None,
+            limit: SHOWN_QUESTIONS,
+        };
+        let questions = store.questions(page).await.unwrap_or_default();
+        let features = features.iter().map(|feature| feature.record(aop_kernel::status::Held::No)).collect();
+        let picture = Picture { features, questions, ..Picture::default() };
+        let _ = messages.send(Message::State(Box::new(picture)));
+        if *stopped.borrow() {
+            return;
+        }
+        loop {
+            tokio::select! {
+                _ = changes.changed() => break,
+                _ = stopped.changed() => break,
+                Some(notice) = notices.recv() => drop(messages.send(Message::Said(notice))),
+            }
+        }
+        // Commits that follow each other closely are one picture.
+        tokio::select! {
+            () = tokio::time::sleep(TICK / 2) => {}
+            _ = stopped.wait_for(|stop| *stop) => {}
+        }
+    }
+}
+
+/// What the table shows anyway need not stay.
+fn is_passing(event: &Event) -> bool {
+    match event {
+        Event::TurnBegan { .. }
+        | Event::CheckBegan { .. }
+        | Event::StatusChanged { .. }
+        | Event::FeatureCreated { .. }
+        | Event::TurnEnded { end: TurnEnd::AskUser { .. }, .. } => true,
+        Event::CheckEnded { passed, .. } => *passed,
+        Event::Noted { .. }
+        | Event::TurnContinued { .. }
+        | Event::TurnEnded { .. }
+        | Event::Merged { .. }
+        | Event::QuestionOpened { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::QuestionExpired { .. }
+        | Event::QuestionWithdrawn { .. } => false,
+    }
+}
+
+/// The thread's own.
+struct View {
+    service: Service,
+    runtime: Handle,
+    stop: watch::Sender<bool>,
+    keys: bool,
+    bell: bool,
+    picture: Picture,
+    /// Questions that the person at this terminal did not want to answer now.
+    left_open: Vec<QuestionId>,
+}
+
+impl View {
+    fn run(mut self, inbox: &Receiver<Message>) {
+        let mut painter = Painter::start(self.keys);
+        let began = Instant::now();
+        let mut painted = Instant::now() - STILL;
+        let mut above = Vec::new();
+        loop {
+            let mut dirty = false;
+            let mut next = inbox.recv_timeout(TICK);
+            loop {
+                match next {
+                    Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => {
+                        painter.paint(&above, &[]);
+                        return;
+                    }
+                    Ok(message) => {
+                        dirty = true;
+                        above.extend(self.take(message, &painter));
+                    }
+                    Err(RecvTimeoutError::Timeout) => break,
+                }
+                next = inbox.recv_timeout(Duration::ZERO);
+            }
+            if self.keys && self.key(&mut painter, &mut above) {
+                dirty = true;
+            }
+            if dirty || self.picture.is_moving() || painted.elapsed() >= STILL {
+                let tick =
+                    usize::try_from(began.elapsed().as_millis() / TICK.as_millis()).unwrap_or_default();
+                let block = self.picture.lines(painter.size(), tick, self.keys);
+                painter.paint(&above, &block);
+                above.clear();
+                painted = Instant::now();
+            }
+        }
+    }
+
+    /// What a message changes; the lines that stay.
+    fn take(&mut self, message: Message, painter: &Painter) -> Vec<String> {
+        match message {
+            Message::End => Vec::new(),
+            Message::State(mut picture) => {
+                picture.said = std::mem::take(&mut self.picture.said);
+                self.picture = *picture;
+                Vec::new()
+            }
+            Message::Said(Notice::Said { feature_id, text }) => {
+                self.picture.said.insert(feature_id, text);
+                Vec::new()
+            }
+            Message::Said(Notice::Started { .. }) => Vec::new(),
+            Message::Said(Notice::Warning(text)) => vec![format!("{} {}", yellow("warning:"), clean(&text))],
+            Message::Event(recorded) => {
+                if self.bell && matches!(recorded.stamped.event, Event::QuestionOpened { .. }) {
+                    painter.bell();
+                }
+                let line = format!(
+                    "{} {}",
+                    bold(recorded.stamped.feature_id.as_str()),
+                    clean(&aop_kernel::log::sentence(&recorded.stamped))
+                );
+                let line = fit(&line, painter.size().0.saturating_sub(1));
+                if is_passing(&recorded.stamped.event) { Vec::new() } else { vec![line] }
+            }
+        }
+    }
+
+    /// Reads a key, if one was pressed. Whether the picture has to be painted again.
+    fn key(&mut self, painter: &mut Painter, above: &mut Vec<String>) -> bool {
+        if !event::poll(Duration::ZERO).unwrap_or(false) {
+            return false;
+        }
+        let Ok(event::Event::Key(key)) = event::read() else { return true };
+        if key.kind == KeyEventKind::Release {
+            return false;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => {
+                above.push(dim("stopping; the next `aop run` goes on from here"));
+                self.stop.send_replace(true);
+            }
+            KeyCode::Char('a') | KeyCode::Enter => {
+                painter.paint(above, &[]);
+                above.clear();
+                painter.pause();
+                self.answer();
+                painter.resume();
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// Puts the oldest question that was not left open before to the person, then the next.
+    fn answer(&mut self) {
+        let waiting = self.picture.questions.iter();
+        let next = waiting.clone().find(|question| !self.left_open.contains(&question.id));
+        let Some(question) = next.or_else(|| self.picture.questions.first()).cloned() else { return };
+        talk(&format!("\n{}", above_prompt(&question)));
+        loop {
+            match prompt::ask(&question) {
+                Ok(prompt::Reply::Answer(answer)) => match self.send(&question, &answer) {
+                    Ok(()) => break,
+                    Err(refusal) if refusal.code == ErrorCode::QuestionInvalidAnswer => {
+                        talk(&format!("{} {}", yellow("not taken:"), refusal.message));
+                    }
+                    Err(refusal) => {
+                        talk(&format!("{} {}", yellow("not taken:"), refusal.message));
+                        break;
+                    }
+                },
+                Ok(prompt::Reply::Skipped) => {
+                    self.left_open.push(question.id.clone());
+                    talk(&dim("left open"));
+                    return;
+                }
+                Ok(prompt::Reply::Interrupted) => {
+                    self.stop.send_replace(true);
+                    return;
+                }
+                Err(refusal) => {
+                    talk(&refusal.message);
+                    return;
+                }
+            }
+        }
+        self.picture.questions.retain(|other| other.id != question.id);
+    }
+
+    fn send(&self, question: &Question, answer: &serde_json::Value) -> Result<(), Refusal> {
+        let input = json!({"feature_id": question.feature_id, "question_id": question.id, "answer": answer,
+            "answered_by": "human", "operation_id": operation_id(None)?});
+        let caller = Caller::new(aop_kernel::role::Role::Human);
+        let sent = self.service.call(Tool::QuestionAnswer, &caller, &input, "terminal");
+        self.runtime.block_on(sent).map(drop)
+    }
+}
