@@ -7,6 +7,7 @@ mod bad_input;
 mod crash;
 mod documents;
 mod engine;
+mod export;
 mod lifecycle;
 mod mcp;
 mod mcp_ask;
