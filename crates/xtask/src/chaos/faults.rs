@@ -2,6 +2,7 @@
 
 use super::binary::{Reply, files_below, finish};
 use super::random::Random;
+use super::running::killed_run;
 use super::world::{Disk, Operation, World};
 use anyhow::{Context, Result, ensure};
 use std::fs;
@@ -24,6 +25,7 @@ pub(super) const ALL: &[Fault] = &[
     ("wal_tail", wal_tail),
     ("lost_shared_memory", lost_shared_memory),
     ("killed_waiter", killed_waiter),
+    ("killed_run", killed_run),
 ];
 
 /// Not a fault but a crime: commits that were synced are thrown away. The campaign has to notice, else its other

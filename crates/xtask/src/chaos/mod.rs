@@ -8,6 +8,7 @@ mod binary;
 mod faults;
 mod invariants;
 mod random;
+mod running;
 mod world;
 
 use crate::process;
