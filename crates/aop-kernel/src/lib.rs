@@ -21,6 +21,7 @@ pub mod role;
 pub mod status;
 pub mod time;
 pub mod tools;
+pub mod words;
 
 pub use code::ErrorCode;
 pub use envelope::{Envelope, Refusal};
