@@ -6,6 +6,7 @@
 
 mod ask;
 pub mod claude;
+mod codex;
 mod port;
 pub mod process;
 pub mod program;

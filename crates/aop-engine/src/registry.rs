@@ -1,6 +1,7 @@
 //! Which engines there are, and what each of them can do.
 
 use crate::claude::{self, ClaudeCode};
+use crate::codex::{self, Codex};
 use crate::port::{Capabilities, Driver};
 use crate::process::Surroundings;
 use crate::scripted::{self, Scripted};
@@ -12,7 +13,8 @@ pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> 
     match engine {
         Engine::ClaudeCode => Some(Box::new(ClaudeCode { around })),
         Engine::Scripted => Some(Box::new(Scripted { around })),
-        Engine::Codex | Engine::Gemini | Engine::Iflow => None,
+        Engine::Codex => Some(Box::new(Codex { around })),
+        Engine::Gemini | Engine::Iflow => None,
     }
 }
 
@@ -21,6 +23,7 @@ pub fn capabilities(engine: Engine) -> Option<Capabilities> {
     match engine {
         Engine::ClaudeCode => Some(claude::CAPABILITIES),
         Engine::Scripted => Some(scripted::CAPABILITIES),
-        Engine::Codex | Engine::Gemini | Engine::Iflow => None,
+        Engine::Codex => Some(codex::CAPABILITIES),
+        Engine::Gemini | Engine::Iflow => None,
     }
 }

@@ -22,6 +22,7 @@ pub mod status;
 pub mod time;
 pub mod tools;
 pub mod words;
+pub mod work;
 
 pub use code::ErrorCode;
 pub use envelope::{Envelope, Refusal};

@@ -4,6 +4,7 @@ mod guard;
 mod host;
 mod real_claude;
 mod real_claude_crash;
+mod real_codex;
 mod scripted;
 
 use aop_engine::Surroundings;
