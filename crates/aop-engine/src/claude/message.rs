@@ -117,7 +117,7 @@ mod tests {
             json!({"type": "stream_event", "event": {"type": "message_stop"}, "parent_tool_use_id": "t"});
         let a = ("a".to_owned(), json!({"n": "a"}));
         let b = ("b".to_owned(), json!({"n": "b"}));
-        assert_eq!(seen(&output(&[stop.clone()]), "a"), Seen::Nothing);
+        assert_eq!(seen(&output(std::slice::from_ref(&stop)), "a"), Seen::Nothing);
         assert_eq!(seen(&output(&[stop.clone(), asks("m", "a"), other]), "a"), Seen::Part(vec![a.clone()]));
         let both = [asks("m0", "z"), stop.clone(), asks("m", "a"), asks("m", "b"), stop];
         assert_eq!(seen(&output(&both), "a"), Seen::Complete(vec![a.clone(), b.clone()]));

@@ -210,12 +210,15 @@ impl Turn<'_> {
     }
 }
 
+/// The host, waiting for the end of a question.
+type HostWaits = tokio::task::JoinHandle<Result<Option<Reply>, HostError>>;
+
 /// A hook that waits for the end of its question, and the host that waits in its place.
 #[derive(Default)]
 struct Waiting {
     seen: usize,
     queue: Vec<Noted>,
-    reply: Option<(Noted, tokio::task::JoinHandle<Result<Option<Reply>, HostError>>)>,
+    reply: Option<(Noted, HostWaits)>,
 }
 
 impl Waiting {
