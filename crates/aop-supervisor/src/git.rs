@@ -122,7 +122,9 @@ impl Git {
                 said: error.to_string(),
             });
         }
-        if path.join(".git").exists() && self.head(&path).await.is_ok() {
+        // Written last: without it the worktree may be half made.
+        let whole = path.with_extension("whole");
+        if whole.exists() && path.join(".git").exists() {
             return Ok(path);
         }
         if path.exists() {
@@ -140,6 +142,10 @@ impl Git {
         } else {
             self.git(&self.root, &["worktree", "add", "--quiet", "-b", &branch, &place, "HEAD"]).await?;
         }
+        tokio::fs::write(&whole, b"").await.map_err(|error| GitError::Failed {
+            command: format!("worktree add {place}"),
+            said: error.to_string(),
+        })?;
         Ok(path)
     }
 
@@ -211,7 +217,10 @@ impl Git {
 
     /// Takes a feature's worktree away; its branch stays.
     pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<(), GitError> {
-        let place = self.worktree(feature).display().to_string();
+        let path = self.worktree(feature);
+        let place = path.display().to_string();
+        // Gone is what was wanted.
+        let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
         self.git(&self.root, &["worktree", "remove", "--force", &place]).await.map(drop)
     }
 

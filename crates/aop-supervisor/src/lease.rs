@@ -6,6 +6,7 @@ use aop_kernel::ids::RunId;
 use aop_kernel::time::Timestamp;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Expect, Shelf, Store};
+use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
@@ -96,15 +97,20 @@ impl RunLease {
     /// Takes the project. Refused with `run_already_active` while another run has it.
     pub async fn acquire(store: Arc<dyn Store>, takeover: Takeover) -> Result<Self, Refusal> {
         let info = RunInfo::of_this_process(store.now().await?)?;
+        let mut replaced = None;
         for _ in 0..3 {
             if let Some(epoch) = grant(&store, &info).await? {
                 let lease = RunLease { store, info, epoch: AtomicU64::new(epoch) };
                 lease.introduce(None).await?;
+                if let Some(holder) = replaced {
+                    see_off(&holder).await;
+                }
                 return Ok(lease);
             }
             let Some(holder) = current(store.as_ref()).await? else { continue };
             if takeover == Takeover::Force || holder.info.is_dead() {
                 store.release_lease(LEASE.to_owned(), holder.epoch).await?;
+                replaced = Some(holder.info);
             } else {
                 return Err(already_active(&holder.info));
             }
@@ -147,6 +153,23 @@ impl RunLease {
             self.store.place(Shelf::Runs, key.to_owned(), Some(record.clone()), self.expected()).await?;
         }
         Ok(())
+    }
+}
+
+/// Waits until a run that was taken over is gone, so that its engines and ours never share a session. Fenced it is
+/// already; on this machine it is told, elsewhere it finds out when it renews its lease.
+async fn see_off(holder: &RunInfo) {
+    let is_here = holder.host == first_line("/proc/sys/kernel/hostname");
+    if is_here
+        && !holder.is_dead()
+        && let Some(pid) = i32::try_from(holder.pid).ok().and_then(Pid::from_raw)
+    {
+        // It stops its engines in good order. One that cannot be told finds out like one elsewhere.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    let deadline = tokio::time::Instant::now() + 2 * RENEWAL;
+    while !holder.is_dead() && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

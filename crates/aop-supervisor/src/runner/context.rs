@@ -207,7 +207,7 @@ impl Context {
         let Some(mut stop) = receiver else { return Err(Stop::Cut) };
         tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => Err(Stop::Cut),
+            () = told(&mut stop) => Err(Stop::Cut),
             done = future => Ok(done),
         }
     }
@@ -260,4 +260,10 @@ fn make(path: &Path) -> Result<(), Refusal> {
 fn cannot_make(path: &Path, error: &std::io::Error) -> Refusal {
     Refusal::new(ErrorCode::Internal, format!("{} cannot be made: {error}", path.display()))
         .hint("check that the disk has space and .aop/ is writable, then `aop retry`")
+}
+
+/// Waits until the task is told to stop, or has nobody any more who could tell it.
+async fn told(stop: &mut watch::Receiver<bool>) {
+    // The guard on the value is gone before anything else is waited for.
+    let _ = stop.wait_for(|stop| *stop).await.is_ok();
 }

@@ -147,7 +147,7 @@ impl Runner {
                         return Err(self.context.lost().into_refusal());
                     }
                 }
-                _ = stop.wait_for(|stop| *stop) => return Ok(Reason::Stopped),
+                () = told_to_stop(&mut stop) => return Ok(Reason::Stopped),
             }
         }
     }
@@ -238,5 +238,12 @@ impl Runner {
             }
         }
         Ok(records)
+    }
+}
+
+/// Waits for the word. A sender that is gone never says it.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    if stop.wait_for(|stop| *stop).await.is_err() {
+        std::future::pending::<()>().await;
     }
 }

@@ -8,6 +8,7 @@ use super::session;
 use crate::SURFACE;
 use crate::phase;
 use crate::runner::{Context, Stop};
+use aop_engine::words::{NO_MORE, NOBODY};
 use aop_engine::{Asked, Host, HostError, Pending, Progress, Reply, SessionRef};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
@@ -209,10 +210,6 @@ impl TurnHost {
         }
     }
 }
-
-const NOBODY: &str = "Nobody is available. Decide yourself, go on, and say in your result what you decided.";
-const NO_MORE: &str = "You have asked as often as this phase allows. Nobody will be asked any more: finish with what you know, \
-    and say in your result what is undecided.";
 
 fn refused(refusal: &Refusal) -> String {
     format!("Your question was not taken: {}. {}", refusal.message, refusal.hint)

@@ -59,8 +59,10 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
         }
         // Times grow old without a commit; a person sees them, a program reads the clock.
         let patience = Duration::from_secs(if painter.is_some() { 5 } else { 3600 });
-        let waited =
-            session.wait_patiently(&mut interrupts, tokio::time::timeout(patience, changes.changed()));
+        let waited = session.wait_patiently(&mut interrupts, async {
+            // Either way the features are looked at again.
+            let _ = tokio::time::timeout(patience, changes.changed()).await;
+        });
         if waited.is_none() {
             return Ok(Reply::printed().exit(INTERRUPTED));
         }

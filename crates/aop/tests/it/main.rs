@@ -20,6 +20,7 @@ mod media;
 mod packets;
 mod processes;
 mod real_mcp_clients;
+mod real_run;
 mod replay;
 mod run_chaos;
 mod run_crash;

@@ -1,13 +1,13 @@
 //! Waiting costs nothing and answering wakes at once: a thousand parked features under `aop run`, measured. The figures
 //! are printed; what is asserted leaves room for a busy machine and a debug build.
 
-use crate::run_support::{Running, script, workshop};
+use crate::run_support::{Running, ask, assert_nothing_left, plan, script, workshop};
 use crate::support::{Project, binary, question};
 use aop_engine::{Limits, Surroundings};
 use aop_kernel::ids::QuestionId;
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::Tool;
+use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_store::{Service, SqliteStore, SystemClock};
 use aop_supervisor::{Checks, EngineChoice, Notice, RunLease, Runner, Settings, Takeover, Worktrees};
 use aop_turn::{Engine, Mode};
@@ -70,15 +70,20 @@ fn median(mut times: Vec<Duration>) -> Duration {
 #[test]
 fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wakes_at_once() {
     let project = workshop("policy: { execution: { human_input: { timeout_ms: 0 } } }\nprojections: off\n");
-    script(&project, "default", &json!({}));
+    script(&project, "default", &json!({"planner": [ask("Which?"), plan()]}));
     let runtime = runtime();
     let service = service(&project);
-    let parked = runtime.block_on(park(&service, PARKED));
+    runtime.block_on(park(&service, PARKED - ANSWERED));
+    let names: Vec<String> = (0..ANSWERED).map(|number| format!("g{number:02}")).collect();
+    names.iter().for_each(|name| project.create_feature(name));
     let mut run = Running::start(&project, &[]);
-    run.until("the start", |line| line["type"] == "run.started");
-    // The first look at everything is over when an answer has its effect.
-    runtime.block_on(answer(&service, &parked[0]));
-    run.status("f0000", "ready_to_merge");
+    let mut parked = Vec::new();
+    for _ in &names {
+        let asked = run.until("a question", |line| line["type"] == "question.opened");
+        let id = QuestionId::parse(asked["question"]["question_id"].as_str().unwrap()).unwrap();
+        parked.push((asked["feature_id"].as_str().unwrap().to_owned(), id));
+    }
+    assert_nothing_left(&project);
     let (before, _) = usage(run.pid());
     let watched = Instant::now();
     std::thread::sleep(Duration::from_secs(4));
@@ -86,7 +91,7 @@ fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wa
     let share = (after - before) as f64 / watched.elapsed().as_millis() as f64 * 100.0;
     println!("{PARKED} parked: {share:.2} % of a core, {} MB", memory / 1024);
     let mut times = Vec::new();
-    for question in parked.iter().skip(1).take(ANSWERED) {
+    for question in &parked {
         let began = Instant::now();
         runtime.block_on(answer(&service, question));
         let feature = Value::from(question.0.as_str());
@@ -104,11 +109,12 @@ fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wa
 #[test]
 fn an_answer_in_the_same_process_starts_the_engine_at_once() {
     let project = workshop("policy: { execution: { human_input: { timeout_ms: 0 } } }\n");
-    script(&project, "default", &json!({}));
+    script(&project, "default", &json!({"planner": [ask("Which?"), plan()]}));
     let runtime = runtime();
     let service = service(&project);
+    let names: Vec<String> = (0..ANSWERED).map(|number| format!("g{number:02}")).collect();
+    names.iter().for_each(|name| project.create_feature(name));
     runtime.block_on(async {
-        let parked = park(&service, ANSWERED + 1).await;
         let around = Surroundings { aop: binary().into(), env: std::env::vars_os().collect() };
         let drivers = around.clone();
         let settings = Settings {
@@ -133,6 +139,22 @@ fn an_answer_in_the_same_process_starts_the_engine_at_once() {
         let drivers = Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &drivers).unwrap())));
         let runner = Runner::new(service.clone(), settings, drivers, lease, notices);
         let running = tokio::spawn(runner.run(stopped));
+        let mut parked = Vec::new();
+        for name in &names {
+            loop {
+                let questions = service.questions_of(&feature_id(name), QuestionFilter::All).await.unwrap();
+                let working = service.feature(&feature_id(name)).await.unwrap().status.worker().is_some();
+                if let Some(question) = questions.first().filter(|_| !working) {
+                    parked.push((name.clone(), question.id.clone()));
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        // Every engine is gone, every turn has its end.
+        assert_nothing_left(&project);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        while shown.try_recv().is_ok() {}
         let mut times = Vec::new();
         for question in &parked {
             let began = Instant::now();
@@ -151,7 +173,7 @@ fn an_answer_in_the_same_process_starts_the_engine_at_once() {
         }
         stop.send_replace(true);
         running.await.unwrap().unwrap();
-        let median = median(times.split_off(1));
+        let median = median(times);
         println!("answer in the same process → engine started: p50 {median:?}");
         assert!(median < Duration::from_millis(300), "{median:?}");
     });

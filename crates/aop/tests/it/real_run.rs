@@ -1,0 +1,89 @@
+//! Real agent programs end to end: `aop run` takes a feature through all three roles, with a question in each phase,
+//! against a fake model. `cargo xtask test-engines` runs these.
+
+use crate::run_support::{Running, assert_nothing_left, events, git, workshop};
+use crate::support::Project;
+use aop_testkit::{CleanHome, Engines, FakeModel, Reply, Script, Wire};
+use serde_json::{Value, json};
+
+/// The results of the three roles, with the marker.
+const RESULTS: [&str; 3] = [
+    r#"{"__SKILL_DONE__": true, "summary": "a plan", "steps": ["build it"]}"#,
+    r#"{"__SKILL_DONE__": true, "summary": "built", "files_changed": ["hello.txt"]}"#,
+    r#"{"__SKILL_DONE__": true, "verdict": "pass", "summary": "good"}"#,
+];
+const QUESTIONS: [&str; 3] = ["Which shop?", "May I?", "Accept the risk?"];
+
+/// A model that asks in every phase and finishes when it has its answer.
+fn script(ask: impl Fn(&str, &str) -> Reply) -> Script {
+    let mut script = Script::new();
+    for (number, result) in RESULTS.iter().enumerate() {
+        script = script.then(ask(&format!("call_{number}"), QUESTIONS[number])).then(Reply::text(result));
+    }
+    script
+}
+
+fn card(question: &str) -> Value {
+    json!({"id": "choice", "header": "Choice", "question": question, "multiSelect": false,
+        "options": [{"label": "Left", "description": "the left one"}, {"label": "Right", "description": "the right one"}]})
+}
+
+/// Runs a feature to its end, answering `Right` in every phase. What each call was answered with, as the model saw it.
+fn travel(project: &Project, engine: &str, model: &FakeModel, home: &CleanHome) -> Vec<String> {
+    let variables: Vec<(&str, &str)> =
+        home.variables().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    let spec = project.path("shop.md");
+    std::fs::write(&spec, "# The shop\n\nBuild a shop.\n").unwrap();
+    let mut run = Running::start_with(project, &["--engine", engine, spec.to_str().unwrap()], &variables);
+    for (number, status) in ["planning", "building", "qa"].iter().enumerate() {
+        let question = run.question("shop");
+        assert!(question["prompt"].as_str().unwrap().contains(QUESTIONS[number]), "{question}");
+        assert_eq!(question["resume_status"], *status);
+        assert_eq!(question["engine_ref"]["engine"], engine);
+        run.until("the end of the turn", |line| line["type"] == "turn.ended");
+        assert_nothing_left(project);
+        project.answer_to(&question, "Right").data();
+    }
+    let (code, lines) = run.end();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    assert_eq!(project.feature("shop")["engine"], engine);
+    let began = events(project, "shop", "turn.began");
+    assert_eq!(began.len(), 6, "in each phase one turn that asked and one that went on: {began:#?}");
+    assert!(!git(project, &["rev-parse", "aop/shop"]).is_empty());
+    project.assert_healthy();
+    assert_eq!(
+        (model.main().len(), model.unscripted()),
+        (6, 0),
+        "the model was asked for what its script says"
+    );
+    let requests = model.main();
+    (0..3).flat_map(|number| requests[2 * number + 1].results_of(&format!("call_{number}"))).collect()
+}
+
+fn stage(wire: Wire, script: Script) -> (Project, FakeModel, CleanHome) {
+    let project = workshop("");
+    let model = FakeModel::start(wire, script).unwrap();
+    let home = CleanHome::new(&project.path(".aop/home"), &Engines::required(), &model).unwrap();
+    (project, model, home)
+}
+
+#[test]
+fn claude_code_takes_a_feature_through_all_three_roles_with_a_question_in_each() {
+    let ask =
+        |call: &str, text: &str| Reply::call("AskUserQuestion", call, json!({"questions": [card(text)]}));
+    let (project, model, home) = stage(Wire::Anthropic, script(ask));
+    let told = travel(&project, "claude-code", &model, &home);
+    assert_eq!(told.len(), 3, "each answer came as the result of its call, once: {told:?}");
+    assert!(told.iter().all(|told| told.contains("Right")), "{told:?}");
+}
+
+#[test]
+fn codex_takes_a_feature_through_all_three_roles_with_a_question_in_each() {
+    let ask =
+        |call: &str, text: &str| Reply::call("request_user_input", call, json!({"questions": [card(text)]}));
+    let (project, model, home) = stage(Wire::OpenAi, script(ask));
+    let told = travel(&project, "codex", &model, &home);
+    assert_eq!(told.len(), 3, "each answer came as the output of its call, once: {told:?}");
+    assert!(told.iter().all(|told| told.contains("Right")), "{told:?}");
+}
