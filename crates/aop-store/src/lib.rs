@@ -1,12 +1,17 @@
-//! Durable storage: the port, its SQLite and in-memory implementations, the files below `.aop/features/`, and
+//! Durable storage: the port, its SQLite, PostgreSQL and in-memory implementations, the files below `.aop/features/`, and
 //! the use cases that every surface calls.
 
+mod check;
 mod clock;
+mod decide;
 mod error;
 mod fault;
 mod memory;
+mod overlay;
 mod port;
+mod postgres;
 mod projection;
+mod rows;
 mod service;
 mod shelf;
 mod sqlite;
@@ -19,6 +24,7 @@ pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
 };
+pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
 pub use projection::{ProjectionError, Projector};
 pub use service::{Items, Service};
 pub use shelf::{Expect, Shelf};

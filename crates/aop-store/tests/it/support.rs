@@ -13,7 +13,10 @@ use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{self, Call, QuestionFilter, Tool};
-use aop_store::{EventPage, ManualClock, MemoryStore, QuestionPage, Service, SqliteStore, Store};
+use aop_store::{
+    EventPage, ManualClock, MemoryStore, PostgresOptions, PostgresStore, QuestionPage, Service, SqliteStore,
+    Store, TimeSource,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,6 +33,7 @@ pub(crate) const QUARTER: i64 = 900_000;
 pub(crate) enum Backend {
     Memory,
     Sqlite,
+    Postgres,
 }
 
 pub(crate) struct World {
@@ -47,6 +51,7 @@ impl World {
         let store: Arc<dyn Store> = match backend {
             Backend::Memory => Arc::new(MemoryStore::new(clock.clone())),
             Backend::Sqlite => Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap()),
+            Backend::Postgres => Arc::new(postgres(&new_project(), &clock)),
         };
         World::on(store, clock, dir)
     }
@@ -347,6 +352,20 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
+/// A project that no other test knows, on the server that all tests share.
+pub(crate) fn new_project() -> PostgresOptions {
+    let schema = include_str!("../../migrations/postgres/0001_start.sql");
+    let address = aop_testkit::postgres::shared(schema);
+    let options = PostgresOptions::parse(&address).unwrap().project(&format!("p_{}", ulid::Ulid::generate()));
+    PostgresStore::create(&options).unwrap();
+    options
+}
+
+/// A store on this project with this clock.
+pub(crate) fn postgres(options: &PostgresOptions, clock: &Arc<ManualClock>) -> PostgresStore {
+    PostgresStore::open(options.clone(), TimeSource::Given(clock.clone())).unwrap()
+}
+
 /// One test body on one backend, and then what must hold at the end of each.
 pub(crate) fn run(backend: Backend, body: impl AsyncFnOnce(&World)) {
     wait(async {
@@ -366,6 +385,10 @@ macro_rules! on_every_backend {
         mod sqlite {
             use $crate::support::{Backend, run};
             $(#[test] fn $name() { run(Backend::Sqlite, super::$name); })*
+        }
+        mod postgres {
+            use $crate::support::{Backend, run};
+            $(#[test] fn $name() { run(Backend::Postgres, super::$name); })*
         }
     };
 }
