@@ -1,13 +1,13 @@
 //! The decision log in words: one line for each event, for `decisions.md` and `aop log`.
 
-use crate::event::{Event, Recorded};
+use crate::event::{Event, Stamped};
 use crate::question::{Question, ResolutionMode};
 use serde_json::Value;
 
 /// One event as one line without a line break.
-pub fn sentence(recorded: &Recorded) -> String {
-    let actor = recorded.stamped.actor.as_str();
-    match &recorded.stamped.event {
+pub fn sentence(stamped: &Stamped) -> String {
+    let actor = stamped.actor.as_str();
+    match &stamped.event {
         Event::FeatureCreated { title, adhoc, .. } => {
             let what = if *adhoc { "question outside any feature" } else { "feature" };
             format!("{actor} created the {what} \"{}\"", one_line(title))

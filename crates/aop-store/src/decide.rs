@@ -36,7 +36,7 @@ pub(crate) fn decide(
     let outcome = match lifecycle::apply(&state, request, &moment, rules) {
         Err(refusal) => Err(refusal),
         Ok(outcome) => {
-            outcome.events.iter().for_each(|stamped| state.evolve(stamped));
+            state = outcome.state;
             let change = Change::of(&outcome.events, &state, outcome.secret.as_slice(), seq)?;
             Ok((change, outcome.envelope))
         }

@@ -334,7 +334,11 @@ impl Store for MemoryStore {
                     .join(",\n"),
                 log: own()
                     .map(|recorded| {
-                        format!("- {} {}\n", recorded.stamped.at, aop_kernel::log::sentence(recorded))
+                        format!(
+                            "- {} {}\n",
+                            recorded.stamped.at,
+                            aop_kernel::log::sentence(&recorded.stamped)
+                        )
                     })
                     .collect(),
             })

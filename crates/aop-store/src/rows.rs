@@ -96,7 +96,7 @@ fn event_row(seq: u64, stamped: &Stamped) -> Result<EventRow, StoreError> {
         feature_id: stamped.feature_id.to_string(),
         at: stamped.at.as_millis(),
         question_id: stamped.event.question_id().map(QuestionId::to_string),
-        line: aop_kernel::log::sentence(&Recorded { seq, stamped: stamped.clone() }),
+        line: aop_kernel::log::sentence(stamped),
         event: json(stamped)?,
     })
 }

@@ -153,9 +153,15 @@ impl Server {
             stop.join(" ")
         );
         let null = Stdio::null;
+        // `--fork` leaves nobody behind to be waited for.
         let mut watchman = Command::new("setsid");
-        watchman.args(["sh", "-c", &script]).current_dir("/").stdin(null()).stdout(null()).stderr(null());
-        must(watchman.spawn(), "setsid");
+        watchman
+            .args(["--fork", "sh", "-c", &script])
+            .current_dir("/")
+            .stdin(null())
+            .stdout(null())
+            .stderr(null());
+        must(watchman.status(), "setsid");
     }
 }
 
@@ -186,8 +192,7 @@ fn program(name: &str) -> PathBuf {
 }
 
 fn version(path: &Path) -> u32 {
-    let parts = path.iter().filter_map(|part| part.to_str()?.parse().ok());
-    parts.last().unwrap_or_default()
+    path.iter().rev().find_map(|part| part.to_str()?.parse().ok()).unwrap_or_default()
 }
 
 /// A command that does not run as root, which PostgreSQL refuses.

@@ -49,6 +49,7 @@ enum Command {
     Retry(commands::retry::RetryArgs),
     Cancel(commands::cancel::CancelArgs),
     Log(commands::log::LogArgs),
+    Replay(commands::replay::ReplayArgs),
     Turn(commands::turn::TurnArgs),
     Engine(commands::engine::EngineArgs),
     Spec(commands::spec::SpecArgs),
@@ -59,6 +60,8 @@ enum Command {
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
+    Guard(commands::guard::Args),
+    Scripted(commands::scripted::Args),
 }
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
@@ -85,6 +88,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Retry(args) => commands::retry::run(global, &args),
         Command::Cancel(args) => commands::cancel::run(global, &args),
         Command::Log(args) => commands::log::run(global, screen, &args),
+        Command::Replay(args) => commands::replay::run(global, &args),
         Command::Turn(args) => commands::turn::run(&args),
         Command::Engine(args) => commands::engine::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
@@ -95,6 +99,8 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
+        Command::Guard(args) => commands::guard::run(args),
+        Command::Scripted(args) => commands::scripted::run(global, args),
     }
 }
 

@@ -1,6 +1,8 @@
-//! Developer commands: `cargo xtask test|tidy|bench`. What the README and CI call.
+//! Developer commands: `cargo xtask test|test-engines|tidy|bench`. What the README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
+mod engines;
+mod postgres;
 mod process;
 mod test;
 mod tidy;
@@ -27,6 +29,8 @@ enum Command {
         #[arg(long)]
         nightly: bool,
     },
+    /// The real agent programs against fake models: installs them at pinned versions, then runs the tests
+    TestEngines(engines::EngineTests),
     /// The written invariants of the code base
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
@@ -53,6 +57,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Test { nightly: true, .. } => test::nightly(),
         Command::Test { quick, .. } => test::run(quick),
+        Command::TestEngines(tests) => engines::run(&tests),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");

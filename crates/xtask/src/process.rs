@@ -34,6 +34,11 @@ fn run(mut command: Command, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Whether the better test runner is there.
+pub(crate) fn has_nextest() -> bool {
+    cargo_output(&["nextest", "--version"]).is_ok()
+}
+
 /// Runs cargo and gives what it printed.
 pub(crate) fn cargo_output(args: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(env!("CARGO"))

@@ -134,6 +134,8 @@ pub struct Secret {
 pub struct Outcome {
     /// Events to append, in order.
     pub events: Vec<Stamped>,
+    /// The state after them.
+    pub state: Snapshot,
     /// What the caller is told.
     pub envelope: Envelope,
     /// A secret to put away, when the answer had one.
@@ -249,7 +251,7 @@ impl<'a> Draft<'a> {
             operation_id: &'a OperationId,
         }
         let envelope = Envelope::success(&WithOperation { data, operation_id: &self.request.operation_id });
-        Outcome { events: self.events, envelope, secret: None }
+        Outcome { events: self.events, state: self.state, envelope, secret: None }
     }
 }
 

@@ -2,53 +2,64 @@
 //! the order of keys.
 
 use crate::role::Role;
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// The digest of a request, as hexadecimal text.
 pub(super) fn digest(tool: &str, role: Role, arguments: &Value) -> String {
-    let mut text = format!("{tool}\n{role}\n");
+    let mut text = format!("{tool}\n{role}\n").into_bytes();
     canonical(arguments, &mut text);
-    let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(text.as_bytes()) {
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-    }
-    hex
+    hexadecimal(&text)
+}
+
+/// The digest of a JSON value, whatever the order of its keys.
+pub fn digest_of(value: &Value) -> String {
+    let mut text = Vec::new();
+    canonical(value, &mut text);
+    hexadecimal(&text)
+}
+
+fn hexadecimal(text: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
+    Sha256::digest(text).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// JSON with sorted keys and no spaces.
-fn canonical(value: &Value, out: &mut String) {
+fn canonical(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
-            let mut keys: Vec<&String> = map.keys().collect();
-            keys.sort();
-            out.push('{');
-            for (index, key) in keys.into_iter().enumerate() {
+            let mut members: Vec<(&String, &Value)> = map.iter().collect();
+            members.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (index, (key, value)) in members.into_iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                out.push_str(&Value::String(key.clone()).to_string());
-                out.push(':');
-                canonical(&map[key], out);
+                write(key, out);
+                out.push(b':');
+                canonical(value, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (index, item) in items.iter().enumerate() {
                 if index > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 canonical(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            out.push_str(&value.to_string())
-        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => write(value, out),
     }
+}
+
+fn write(value: &impl Serialize, out: &mut Vec<u8>) {
+    // Writing a scalar to memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]

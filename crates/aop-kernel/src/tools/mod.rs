@@ -13,6 +13,7 @@ pub use access::{Access, Tool};
 pub use ask_user::{
     ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema, lone_feature,
 };
+pub use digest::digest_of;
 pub use operator::OperatorCommand;
 pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, parse};
 pub use schema::envelope_schema;

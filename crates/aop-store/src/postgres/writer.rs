@@ -260,7 +260,8 @@ async fn commit(
     seq: u64,
 ) -> Result<(), Failure> {
     if writes.is_empty() {
-        return Ok(connection.batch_execute("ROLLBACK").await.map_err(Failure::from)?);
+        let ended = connection.batch_execute("ROLLBACK").await;
+        return ended.map_err(|error| Failure::from(error).before_any_write());
     }
     crash_point("before_commit");
     rare(inside, connection, writes).await.map_err(Failure::before_any_write)?;

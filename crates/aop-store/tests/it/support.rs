@@ -40,6 +40,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     policy: Mutex<HumanInput>,
+    prefix: String,
     operations: AtomicU32,
     dir: TempDir,
 }
@@ -53,11 +54,15 @@ impl World {
             Backend::Sqlite => Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap()),
             Backend::Postgres => Arc::new(postgres(&new_project(), &clock)),
         };
-        World::on(store, clock, dir)
+        World { prefix: "op".into(), ..World::on(store, clock, dir) }
     }
 
     pub(crate) fn on(store: Arc<dyn Store>, clock: Arc<ManualClock>, dir: TempDir) -> Self {
-        World { store, clock, policy: Mutex::default(), operations: AtomicU32::new(0), dir }
+        // Worlds may share a project: their operations are told apart by the world's number.
+        static WORLDS: AtomicU32 = AtomicU32::new(0);
+        let number = WORLDS.fetch_add(1, Ordering::SeqCst);
+        let prefix = format!("op{number}");
+        World { store, clock, policy: Mutex::default(), prefix, operations: AtomicU32::new(0), dir }
     }
 
     /// The `.aop` folder of this world.
@@ -83,7 +88,7 @@ impl World {
     }
 
     fn fresh_operation(&self) -> String {
-        format!("op-{}", self.operations.fetch_add(1, Ordering::SeqCst))
+        format!("{}-{}", self.prefix, self.operations.fetch_add(1, Ordering::SeqCst))
     }
 
     /// A tool call as it came in, operation id and all.
@@ -240,7 +245,13 @@ impl World {
     /// The decision log of a feature in words.
     pub(crate) async fn log(&self, feature: &str) -> Vec<String> {
         let page = EventPage { feature: Some(feature_id(feature)), ..EventPage::default() };
-        self.store.events(page).await.unwrap().iter().map(aop_kernel::log::sentence).collect()
+        self.store
+            .events(page)
+            .await
+            .unwrap()
+            .iter()
+            .map(|recorded| aop_kernel::log::sentence(&recorded.stamped))
+            .collect()
     }
 
     /// Every feature and question as a reader sees them now.

@@ -12,6 +12,7 @@ pub(super) fn text(engine: Engine, role: Role) -> String {
         }
         Engine::Gemini => "Call the tool `mcp_aop_ask_user` with your question as `prompt`.",
         Engine::Iflow => "End your turn with the question; the answer is the next message you get.",
+        Engine::Scripted => "The scenario says what is asked.",
     };
     let advice = match role {
         Role::Planner => {

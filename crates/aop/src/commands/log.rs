@@ -78,6 +78,6 @@ fn line(recorded: &Recorded) -> String {
         dim(&format!("{:>4}", recorded.seq)),
         dim(&stamped.at.to_string()),
         bold(stamped.feature_id.as_str()),
-        clean(&aop_kernel::log::sentence(recorded))
+        clean(&aop_kernel::log::sentence(stamped))
     )
 }

@@ -1,0 +1,185 @@
+//! `aop replay`: the state as the log alone tells it, up to any point, and what changed between two points.
+
+use crate::cli::Global;
+use crate::output::style::{bold, clean, dim, green, red};
+use crate::output::table::{cut, table};
+use crate::output::{CommandResult, Reply};
+use crate::project::{Project, Session};
+use aop_kernel::ids::FeatureId;
+use aop_kernel::question::Question;
+use aop_kernel::replay::Replay;
+use aop_kernel::status::Held;
+use aop_kernel::tools::digest_of;
+use aop_kernel::{Envelope, Refusal};
+use aop_store::EventPage;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Rebuild the state from the log, up to any point
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aop replay                        the state that the whole log gives, checked against the store
+  aop replay --to 120               the state after event 120
+  aop replay --diff 120             what changed after event 120
+  aop replay --diff 120 --to 140 --feature-id checkout")]
+pub(crate) struct ReplayArgs {
+    /// Stop after this event (default: the last one)
+    #[arg(long, value_name = "SEQ")]
+    to: Option<u64>,
+    /// Only this feature
+    #[arg(long)]
+    feature_id: Option<String>,
+    /// Show what changed after this event instead of the whole state
+    #[arg(long, value_name = "SEQ")]
+    diff: Option<u64>,
+}
+
+/// Events read at once; the state is kept, the events are not.
+const CHUNK: usize = 1_000;
+
+/// Replays, and compares with the store when it is the whole log.
+pub(crate) fn run(global: &Global, args: &ReplayArgs) -> CommandResult {
+    let feature = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
+    let session = Project::find(global)?.open()?;
+    let feature = feature.or_else(|| session.own_feature());
+    if let (Some(from), Some(to)) = (args.diff, args.to)
+        && from > to
+    {
+        let message = format!("--diff {from} lies after --to {to}");
+        return Err(Refusal::invalid_argument(message).hint("give the earlier event to --diff"));
+    }
+    let mut replay = Replay::default();
+    let before = match args.diff {
+        Some(from) => {
+            advance(&session, &mut replay, Some(from), feature.as_ref())?;
+            Some(State::of(&replay))
+        }
+        None => None,
+    };
+    advance(&session, &mut replay, args.to, feature.as_ref())?;
+    let state = State::of(&replay);
+    match before {
+        Some(before) => Ok(difference(&before, &state)),
+        None => whole(&session, &state, args.to.is_none() && feature.is_none()),
+    }
+}
+
+/// Applies events up to and including `to`.
+fn advance(
+    session: &Session,
+    replay: &mut Replay,
+    to: Option<u64>,
+    feature: Option<&FeatureId>,
+) -> Result<(), Refusal> {
+    loop {
+        let page = EventPage { after: replay.seq, feature: feature.cloned(), limit: CHUNK };
+        let chunk = session.wait(session.store().events(page))?;
+        let is_last = chunk.len() < CHUNK;
+        for recorded in &chunk {
+            if to.is_some_and(|to| recorded.seq > to) {
+                return Ok(());
+            }
+            replay.apply(recorded);
+        }
+        if is_last {
+            return Ok(());
+        }
+    }
+}
+
+/// A state as records, by id.
+struct State {
+    seq: u64,
+    features: BTreeMap<String, Value>,
+    questions: BTreeMap<String, Value>,
+}
+
+impl State {
+    fn of(replay: &Replay) -> Self {
+        let snapshots = || replay.features.values();
+        let features = snapshots()
+            .filter_map(|snapshot| snapshot.feature.as_ref())
+            .map(|feature| (feature.id.to_string(), json!(feature.record(Held::No))))
+            .collect();
+        let questions = snapshots()
+            .flat_map(|snapshot| &snapshot.questions)
+            .map(|question: &Question| (question.id.to_string(), json!(question)))
+            .collect();
+        State { seq: replay.seq, features, questions }
+    }
+
+    fn data(&self) -> Value {
+        let values = |map: &BTreeMap<String, Value>| map.values().cloned().collect::<Vec<_>>();
+        let mut data = json!({"seq": self.seq, "features": values(&self.features), "questions": values(&self.questions)});
+        // The same log gives the same digest, on any machine and any day.
+        data["digest"] = json!(digest_of(&data));
+        data
+    }
+}
+
+fn whole(session: &Session, state: &State, is_everything: bool) -> CommandResult {
+    let mut data = state.data();
+    let findings = if is_everything { session.wait(session.store().verify())? } else { Vec::new() };
+    data["matches_store"] = if is_everything { json!(findings.is_empty()) } else { Value::Null };
+    let rows: Vec<Vec<String>> = state.features.values().map(|feature| feature_row(feature, state)).collect();
+    let mut text = format!("{} {}\n", dim("state after event"), bold(&state.seq.to_string()));
+    text.push_str(&if rows.is_empty() {
+        "No feature yet.".to_owned()
+    } else {
+        table(&["FEATURE", "STATUS", "OPEN", "ASKED", "TITLE"], &rows)
+    });
+    text.push_str(&format!("\n\n{} {}\n", dim("digest"), data["digest"].as_str().unwrap_or_default()));
+    if is_everything {
+        text.push_str(&match findings.as_slice() {
+            [] => green("The store holds exactly this."),
+            _ => format!("{} {}", red("The store differs:"), clean(&findings.join("; "))),
+        });
+    }
+    let exit = u8::from(!findings.is_empty());
+    Ok(Reply::ok(Envelope::success(&data), text).exit(exit))
+}
+
+fn feature_row(feature: &Value, state: &State) -> Vec<String> {
+    let id = feature["feature_id"].as_str().unwrap_or_default();
+    let asked = state.questions.values().filter(|question| question["feature_id"] == id).count();
+    vec![
+        bold(id),
+        super::status::coloured(feature["status"].as_str().unwrap_or_default()),
+        feature["open_question_count"].to_string(),
+        asked.to_string(),
+        cut(feature["title"].as_str().unwrap_or_default(), 50),
+    ]
+}
+
+fn difference(before: &State, after: &State) -> Reply {
+    let features = changed(&before.features, &after.features);
+    let questions = changed(&before.questions, &after.questions);
+    let lines = features.iter().map(|change| line("feature", "feature_id", change));
+    let lines: Vec<String> =
+        lines.chain(questions.iter().map(|change| line("question", "question_id", change))).collect();
+    let title = format!("{} {} → {}", dim("events"), before.seq, after.seq);
+    let text = if lines.is_empty() {
+        format!("{title}\nNothing changed.")
+    } else {
+        format!("{title}\n{}", lines.join("\n"))
+    };
+    let data = json!({"from": before.seq, "to": after.seq, "features": features, "questions": questions});
+    Reply::ok(Envelope::success(&data), text)
+}
+
+/// What is new or different, with both sides. Nothing ever leaves a log.
+fn changed(before: &BTreeMap<String, Value>, after: &BTreeMap<String, Value>) -> Vec<Value> {
+    after
+        .iter()
+        .filter(|(id, value)| before.get(*id) != Some(value))
+        .map(|(id, value)| json!({"before": before.get(id), "after": value}))
+        .collect()
+}
+
+fn line(what: &str, id: &str, change: &Value) -> String {
+    let status = |side: &str| change[side]["status"].as_str().map(str::to_owned);
+    let was = status("before").unwrap_or_else(|| "new".to_owned());
+    let is = status("after").unwrap_or_default();
+    let moved = if was == is { format!("{is}, other fields changed") } else { format!("{was} → {is}") };
+    format!("{} {} {moved}", dim(what), bold(change["after"][id].as_str().unwrap_or_default()))
+}
