@@ -5,6 +5,7 @@
 //! a turn is its [`Host`].
 
 mod ask;
+mod codex;
 mod port;
 pub mod process;
 mod registry;

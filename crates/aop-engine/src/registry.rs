@@ -1,5 +1,6 @@
 //! Which engines there are, and what each of them can do.
 
+use crate::codex::{self, Codex};
 use crate::port::{Capabilities, Driver};
 use crate::process::Surroundings;
 use crate::scripted::{self, Scripted};
@@ -10,7 +11,8 @@ pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> 
     let around = around.clone();
     match engine {
         Engine::Scripted => Some(Box::new(Scripted { around })),
-        Engine::ClaudeCode | Engine::Codex | Engine::Gemini | Engine::Iflow => None,
+        Engine::Codex => Some(Box::new(Codex { around })),
+        Engine::ClaudeCode | Engine::Gemini | Engine::Iflow => None,
     }
 }
 
@@ -18,6 +20,7 @@ pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> 
 pub fn capabilities(engine: Engine) -> Option<Capabilities> {
     match engine {
         Engine::Scripted => Some(scripted::CAPABILITIES),
-        Engine::ClaudeCode | Engine::Codex | Engine::Gemini | Engine::Iflow => None,
+        Engine::Codex => Some(codex::CAPABILITIES),
+        Engine::ClaudeCode | Engine::Gemini | Engine::Iflow => None,
     }
 }

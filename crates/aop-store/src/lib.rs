@@ -3,9 +3,11 @@
 
 mod check;
 mod clock;
+mod copy;
 mod decide;
 mod error;
 mod fault;
+mod history;
 mod memory;
 mod overlay;
 mod port;
@@ -17,8 +19,10 @@ mod shelf;
 mod sqlite;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use copy::{Copied, copy};
 pub use error::StoreError;
 pub use fault::crash_point;
+pub use history::{Entries, Entry, Origin, Visit};
 pub use memory::MemoryStore;
 pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,

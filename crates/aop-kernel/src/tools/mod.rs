@@ -7,13 +7,15 @@ mod ask_user;
 mod digest;
 mod operator;
 mod parse;
+mod runner;
 mod schema;
 
 pub use access::{Access, Tool};
 pub use ask_user::{
-    ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema, lone_feature,
+    ASK_HUMAN, ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema, lone_feature,
 };
 pub use digest::digest_of;
 pub use operator::OperatorCommand;
 pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, parse};
+pub use runner::runner_request;
 pub use schema::envelope_schema;

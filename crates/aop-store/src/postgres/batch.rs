@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::port::Receipt;
 use crate::rows::{Change, EventRow, FeatureRow, QuestionRow, parse_question, snapshot};
 use aop_kernel::Envelope;
-use aop_kernel::event::Snapshot;
+use aop_kernel::event::{Recorded, Snapshot};
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
@@ -131,6 +131,17 @@ impl<'a> Batch<'a> {
         Ok(changed)
     }
 
+    /// Takes an event of another store's history; `state` is that of its feature after it.
+    pub(super) fn take(&mut self, recorded: &Recorded, state: &Snapshot) -> Result<(), StoreError> {
+        let mut seq = recorded.seq - 1;
+        let change = Change::of(std::slice::from_ref(&recorded.stamped), state, &[], &mut seq)?;
+        self.seq = seq;
+        // The clock that wrote this may have been ahead of ours; time never runs backwards.
+        self.now = self.now.max(recorded.stamped.at);
+        self.keep(change);
+        Ok(())
+    }
+
     /// The feature, its open questions and the named one, as the members before have left them.
     fn snapshot(
         &mut self,
@@ -181,5 +192,10 @@ impl Writes {
     /// Whether there is nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.events.is_empty() && self.operations.is_empty()
+    }
+
+    /// How many rows there are, about.
+    pub(super) fn len(&self) -> usize {
+        self.events.len() + self.operations.len()
     }
 }

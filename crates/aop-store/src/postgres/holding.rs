@@ -114,6 +114,13 @@ impl Inside {
         self.said(sql, &[&self.project, &id.as_str()]).await.map(drop)
     }
 
+    pub(super) async fn entrust(&self, id: &QuestionId, answer: &Value) -> Result<(), StoreError> {
+        let sql = "INSERT INTO secrets (project, question_id, feature_id, answer)
+                   SELECT project, question_id, feature_id, $3 FROM questions WHERE project = $1 AND question_id = $2
+                   ON CONFLICT (project, question_id) DO UPDATE SET answer = excluded.answer";
+        self.said(sql, &[&self.project, &id.as_str(), &answer.to_string()]).await.map(drop)
+    }
+
     pub(super) async fn documents(
         &self,
         shelf: Shelf,

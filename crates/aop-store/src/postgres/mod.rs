@@ -5,6 +5,7 @@
 //! documents are one statement each (`holding.rs`). A server that is away is waited for (`link.rs`).
 
 mod batch;
+mod history;
 mod holding;
 mod link;
 mod migrate;
@@ -18,6 +19,8 @@ pub use options::PostgresOptions;
 
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::fault::crash_point;
+use crate::history::{Entries, Origin, Visit};
 use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
@@ -123,11 +126,13 @@ impl PostgresStore {
     /// Makes the tables if there are none and the project if it is not there.
     pub fn create(options: &PostgresOptions) -> Result<(), StoreError> {
         once(options, async |link, project| {
+            crash_point("first_start");
             link.patiently(async |connection, _| {
                 if migrate::look(link, &connection).await?.applied.is_empty() {
                     migrate::migrate(link, &connection).await?;
                 }
                 migrate::require_ready(link, &connection).await?;
+                crash_point("first_start_before_commit");
                 migrate::make_project(&connection, &project).await
             })
             .await
@@ -360,6 +365,10 @@ impl Store for PostgresStore {
         self.call(async move |inside| inside.forget(&id).await)
     }
 
+    fn entrust(&self, id: QuestionId, answer: Value) -> Pending<'_, ()> {
+        self.call(async move |inside| inside.entrust(&id, &answer).await)
+    }
+
     fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>> {
         self.call(async move |inside| inside.acquire_lease(&name, &holder, ttl_ms).await)
     }
@@ -386,6 +395,16 @@ impl Store for PostgresStore {
 
     fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool> {
         self.call(async move |inside| inside.place(shelf, &key, value.as_ref(), &expect).await)
+    }
+
+    fn history(&self, visit: Visit) -> Pending<'_, Origin> {
+        self.call(async move |inside| inside.history(visit).await)
+    }
+
+    fn restore(&self, entries: Entries) -> Pending<'_, u64> {
+        let (reply, answer) = oneshot::channel();
+        let sent = self.enqueue(Job::Restore(entries, reply));
+        self.answer(sent, answer)
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {

@@ -109,8 +109,13 @@ impl Reader {
         self.now
     }
 
+    /// The last event there is.
+    pub(super) fn last_seq(&self) -> u64 {
+        self.seq
+    }
+
     /// Every row of a query whose first parameter is the project.
-    async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    pub(super) async fn rows(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
         let statement = self.connection.prepare_cached(sql).await?;
         let mut all: Vec<Param<'_>> = vec![&self.project];
         all.extend(params);
@@ -118,7 +123,7 @@ impl Reader {
     }
 
     /// The first column of every row.
-    async fn texts(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<String>, Failure> {
+    pub(super) async fn texts(&self, sql: &str, params: &[Param<'_>]) -> Result<Vec<String>, Failure> {
         Ok(self.rows(sql, params).await?.iter().map(|row| row.get(0)).collect())
     }
 

@@ -7,11 +7,13 @@
 //! until the server is done with the attempt it lost.
 
 use super::batch::{Batch, Writes};
+use super::history::restore;
 use super::link::{Failure, unavailable};
 use super::{Inside, TimeSource};
 use crate::clock::Ids;
 use crate::error::StoreError;
 use crate::fault::crash_point;
+use crate::history::Entries;
 use crate::port::Receipt;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::Request;
@@ -76,6 +78,8 @@ pub(super) enum Job {
     Submit(Box<Submit>),
     /// Answers with the number of features that changed in one commit, and whether there may be more.
     Expire(oneshot::Sender<Result<(usize, bool), StoreError>>),
+    /// Takes the history of another store; answers with the last event.
+    Restore(Entries, oneshot::Sender<Result<u64, StoreError>>),
 }
 
 pub(super) struct Submit {
@@ -100,6 +104,10 @@ pub(super) async fn run(inside: std::rc::Rc<Inside>, mut queue: mpsc::UnboundedR
             Job::Expire(reply) => {
                 let result = expire(&inside, &mut ids).await;
                 // A caller that stopped waiting loses nothing.
+                let _ = reply.send(result);
+            }
+            Job::Restore(entries, reply) => {
+                let result = restore(&inside, &mut ids, entries).await;
                 let _ = reply.send(result);
             }
             Job::Submit(submit) => {
@@ -207,7 +215,7 @@ async fn expire(inside: &Inside, ids: &mut Ids) -> Result<(usize, bool), StoreEr
 }
 
 /// The first flight: begin, lock, read.
-async fn load<'a>(
+pub(super) async fn load<'a>(
     inside: &Inside,
     ids: &'a mut Ids,
     connection: &Object,
@@ -289,6 +297,22 @@ async fn commit(
     crash_point("after_commit");
     // Announced before it is answered: whoever has the answer finds the commit among the changes.
     inside.announce(seq.unsigned_abs());
+    Ok(())
+}
+
+/// Writes rows and goes on in the same transaction.
+pub(super) async fn flush(
+    inside: &Inside,
+    connection: &Object,
+    writes: &Writes,
+    now: Timestamp,
+    seq: u64,
+) -> Result<(), Failure> {
+    rare(inside, connection, writes).await?;
+    let write = connection.prepare_cached(WRITE).await?;
+    let columns = Columns::of(writes);
+    let (project, seq, now) = (inside.project, seq.cast_signed(), now.as_millis());
+    connection.execute(&write, &columns.params(&project, &seq, &now)).await?;
     Ok(())
 }
 

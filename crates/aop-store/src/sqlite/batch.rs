@@ -13,6 +13,7 @@ use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
 use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+use serde_json::Value;
 use std::cell::Cell;
 use std::path::Path;
 
@@ -25,7 +26,7 @@ pub(super) struct Batch<'a> {
     path: &'a Path,
     ids: &'a mut Ids,
     pub(super) now: Timestamp,
-    seq: u64,
+    pub(super) seq: u64,
     /// Whether any row was written: then the time of this batch is time that has been used.
     wrote: Cell<bool>,
     /// Whether a secret was erased: then its older copies in the log have to go as well.
@@ -214,7 +215,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes the rows of a change.
-    fn write(&mut self, change: Option<Change>) -> Result<(), StoreError> {
+    pub(super) fn write(&mut self, change: Option<Change>) -> Result<(), StoreError> {
         let Some(change) = change else { return Ok(()) };
         for row in &change.events {
             self.execute(
@@ -266,6 +267,13 @@ impl<'a> Batch<'a> {
         let sql = "DELETE FROM secrets WHERE project = ?1 AND question_id = ?2";
         self.erased |= self.execute(sql, (PROJECT, id.as_str()))? > 0;
         Ok(())
+    }
+
+    /// Puts a secret away.
+    pub(super) fn entrust(&mut self, id: &QuestionId, answer: &Value) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO secrets (project, question_id, feature_id, answer)
+                   SELECT project, question_id, feature_id, ?3 FROM questions WHERE project = ?1 AND question_id = ?2";
+        self.execute(sql, (PROJECT, id.as_str(), answer.to_string())).map(drop)
     }
 
     /// Runs one statement; how many rows it changed.

@@ -7,6 +7,7 @@
 mod batch;
 mod claims;
 mod connect;
+mod history;
 #[cfg(test)]
 mod plan;
 mod read;
@@ -17,6 +18,7 @@ mod writer;
 
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::history::{Entries, Origin, Visit};
 use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
@@ -183,6 +185,10 @@ impl Store for SqliteStore {
         self.write(move |batch| batch.forget(&id))
     }
 
+    fn entrust(&self, id: QuestionId, answer: Value) -> Pending<'_, ()> {
+        self.write(move |batch| batch.entrust(&id, &answer))
+    }
+
     fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>> {
         self.write(move |batch| batch.acquire_lease(&name, &holder, ttl_ms))
     }
@@ -209,6 +215,14 @@ impl Store for SqliteStore {
 
     fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool> {
         self.write(move |batch| batch.place(shelf, &key, value.as_ref(), &expect))
+    }
+
+    fn history(&self, visit: Visit) -> Pending<'_, Origin> {
+        self.read(move |reader| reader.history(visit))
+    }
+
+    fn restore(&self, entries: Entries) -> Pending<'_, u64> {
+        self.write(move |batch| batch.restore(entries))
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {

@@ -117,7 +117,7 @@ pub(crate) fn asking_turn(engine: Engine) -> Vec<u8> {
         Engine::Gemini => stream(&[
             gemini::init(),
             gemini::user("go"),
-            gemini::tool("ask__1", "mcp_aop_ask_user", &json!({"prompt": "Which database?"})),
+            gemini::tool("ask__1", "mcp_aop_ask_human", &json!({"prompt": "Which database?"})),
             gemini::stopped("ask__1"),
             gemini::success(),
         ]),

@@ -1,6 +1,7 @@
 //! What only PostgreSQL has: many processes on many machines, many projects in one database, a server that goes
 //! away and comes back.
 
+mod copying;
 mod doubt;
 mod faults;
 mod isolation;
