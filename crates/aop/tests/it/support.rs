@@ -60,6 +60,11 @@ impl Project {
         Project { folder: TempDir::with_prefix("aop-it-").unwrap(), store: store_of_this_test() }
     }
 
+    /// Another empty folder, with the same settings in its environment.
+    pub(crate) fn beside(&self) -> Self {
+        Project { store: self.store.clone(), ..Project::empty() }
+    }
+
     /// A project after `aop init`.
     pub(crate) fn new() -> Self {
         let project = Project::empty();
