@@ -7,6 +7,7 @@ mod bad_input;
 mod crash;
 mod documents;
 mod engine;
+mod export;
 mod http_client;
 mod http_guard;
 mod http_serve;
