@@ -10,6 +10,7 @@ pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod features;
 pub(crate) mod guard;
+pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod log;
