@@ -27,6 +27,7 @@ pub(super) struct Batch<'a> {
 }
 
 /// A feature as the database has it, read when it is needed first, and as the batch has left it.
+#[expect(clippy::large_enum_variant, reason = "a few at a time, for the length of a commit")]
 enum Loaded {
     Rows { feature: Option<String>, open: Vec<String> },
     State(Snapshot),

@@ -53,7 +53,8 @@ const THINKING: Duration = Duration::from_millis(700);
 /// Runs the demonstration.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandResult {
     let auto = args.answers.is_some();
-    if !auto && !(screen.is_text() && prompt::possible()) {
+    let somebody = screen.is_text() && prompt::possible();
+    if !auto && !somebody {
         return Err(Refusal::invalid_argument(
             "the demonstration asks questions, and nobody can answer here",
         )

@@ -68,6 +68,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "figures for whoever looks at the output of the test")]
 fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wakes_at_once() {
     let project = workshop("policy: { execution: { human_input: { timeout_ms: 0 } } }\nprojections: off\n");
     script(&project, "default", &json!({"planner": [ask("Which?"), plan()]}));
@@ -107,6 +108,7 @@ fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wa
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "figures for whoever looks at the output of the test")]
 fn an_answer_in_the_same_process_starts_the_engine_at_once() {
     let project = workshop("policy: { execution: { human_input: { timeout_ms: 0 } } }\n");
     script(&project, "default", &json!({"planner": [ask("Which?"), plan()]}));
