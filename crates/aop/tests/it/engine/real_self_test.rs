@@ -37,7 +37,6 @@ fn claude_is_listed_with_its_version_and_what_it_can_do() {
 
 /// Printed, not asserted: `cargo xtask test-engines` with `--no-capture` shows it.
 #[tokio::test]
-#[expect(clippy::print_stdout, reason = "a figure for whoever looks; nothing depends on it")]
 async fn claude_with_and_without_aop_takes_so_long() {
     const TURNS: usize = 20;
     let script = (0..2 * TURNS).fold(Script::new(), |script, _| script.then(Reply::text(DONE)));
