@@ -4,7 +4,9 @@ mod guard;
 mod host;
 mod real_claude;
 mod real_claude_crash;
+mod real_claude_run;
 mod real_codex;
+mod real_self_test;
 mod scripted;
 
 use aop_engine::Surroundings;
