@@ -1,5 +1,6 @@
 //! Which engines there are, and what each of them can do.
 
+use crate::gemini::{self, Gemini};
 use crate::port::{Capabilities, Driver};
 use crate::process::Surroundings;
 use crate::scripted::{self, Scripted};
@@ -9,15 +10,17 @@ use aop_turn::Engine;
 pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> {
     let around = around.clone();
     match engine {
+        Engine::Gemini => Some(Box::new(Gemini { around })),
         Engine::Scripted => Some(Box::new(Scripted { around })),
-        Engine::ClaudeCode | Engine::Codex | Engine::Gemini | Engine::Iflow => None,
+        Engine::ClaudeCode | Engine::Codex | Engine::Iflow => None,
     }
 }
 
 /// What an engine can do; none where its driver is not built yet.
 pub fn capabilities(engine: Engine) -> Option<Capabilities> {
     match engine {
+        Engine::Gemini => Some(gemini::CAPABILITIES),
         Engine::Scripted => Some(scripted::CAPABILITIES),
-        Engine::ClaudeCode | Engine::Codex | Engine::Gemini | Engine::Iflow => None,
+        Engine::ClaudeCode | Engine::Codex | Engine::Iflow => None,
     }
 }

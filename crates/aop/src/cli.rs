@@ -61,6 +61,7 @@ enum Command {
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
     Guard(commands::guard::Args),
+    Hook(commands::hook::Args),
     Scripted(commands::scripted::Args),
 }
 
@@ -100,6 +101,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
         Command::Guard(args) => commands::guard::run(args),
+        Command::Hook(args) => commands::hook::run(&args),
         Command::Scripted(args) => commands::scripted::run(global, args),
     }
 }

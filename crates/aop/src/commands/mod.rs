@@ -9,6 +9,7 @@ pub(crate) mod engine;
 pub(crate) mod explain;
 pub(crate) mod features;
 pub(crate) mod guard;
+pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod mcp;

@@ -2,6 +2,7 @@
 
 mod guard;
 mod host;
+mod real_gemini;
 mod scripted;
 
 use aop_engine::Surroundings;
