@@ -5,6 +5,7 @@
 //! a turn is its [`Host`].
 
 mod ask;
+mod codex;
 pub mod gemini;
 mod port;
 pub mod process;

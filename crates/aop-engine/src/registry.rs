@@ -1,5 +1,6 @@
 //! Which engines there are, and what each of them can do.
 
+use crate::codex::{self, Codex};
 use crate::gemini::{self, Gemini};
 use crate::port::{Capabilities, Driver};
 use crate::process::Surroundings;
@@ -12,7 +13,8 @@ pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> 
     match engine {
         Engine::Gemini => Some(Box::new(Gemini { around })),
         Engine::Scripted => Some(Box::new(Scripted { around })),
-        Engine::ClaudeCode | Engine::Codex | Engine::Iflow => None,
+        Engine::Codex => Some(Box::new(Codex { around })),
+        Engine::ClaudeCode | Engine::Iflow => None,
     }
 }
 
@@ -21,6 +23,7 @@ pub fn capabilities(engine: Engine) -> Option<Capabilities> {
     match engine {
         Engine::Gemini => Some(gemini::CAPABILITIES),
         Engine::Scripted => Some(scripted::CAPABILITIES),
-        Engine::ClaudeCode | Engine::Codex | Engine::Iflow => None,
+        Engine::Codex => Some(codex::CAPABILITIES),
+        Engine::ClaudeCode | Engine::Iflow => None,
     }
 }

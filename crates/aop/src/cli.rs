@@ -39,6 +39,10 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(commands::init::InitArgs),
+    Run(commands::run::RunArgs),
+    Resume(commands::run::ResumeArgs),
+    Merge(commands::merge::MergeArgs),
+    Send(commands::send::SendArgs),
     Status(commands::status::StatusArgs),
     Features(commands::features::FeaturesArgs),
     Questions(commands::questions::QuestionsArgs),
@@ -57,6 +61,8 @@ enum Command {
     Prompts(commands::prompts::PromptsArgs),
     Tool(commands::tool::ToolArgs),
     Mcp(commands::mcp::McpArgs),
+    Serve(commands::serve::ServeArgs),
+    Token(commands::token::TokenArgs),
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
@@ -79,6 +85,10 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
     let global = &cli.global;
     match cli.command {
         Command::Init(args) => commands::init::run(global, &args),
+        Command::Run(args) => commands::run::run(global, screen, args),
+        Command::Resume(args) => commands::run::resume(global, screen, args),
+        Command::Merge(args) => commands::merge::run(global, &args),
+        Command::Send(args) => commands::send::run(global, &args),
         Command::Status(args) => commands::status::run(global, &args),
         Command::Features(args) => commands::features::run(global, args),
         Command::Questions(args) => commands::questions::run(global, &args),
@@ -97,6 +107,8 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Prompts(args) => commands::prompts::run(&args),
         Command::Tool(args) => commands::tool::run(global, args),
         Command::Mcp(args) => commands::mcp::run(global, &args),
+        Command::Serve(args) => commands::serve::run(global, screen, &args),
+        Command::Token(args) => commands::token::run(global, args),
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),

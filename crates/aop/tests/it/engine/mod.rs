@@ -2,6 +2,7 @@
 
 mod guard;
 mod host;
+mod real_codex;
 mod real_gemini;
 mod scripted;
 

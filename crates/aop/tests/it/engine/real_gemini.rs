@@ -263,7 +263,8 @@ async fn what_a_person_writes_is_not_taken_for_a_command_of_the_engine() {
     let told = stage.told(&parked.asked[0]);
     assert!(told[0].contains(r"bob\@example.com, see \@secret.txt and \@types/node"), "{told:?}");
     assert!(told[0].contains("a backslash stands before every at sign"), "{told:?}");
-    assert!(!stage.model.conversation().unwrap().mentions("the content of the file"));
+    let conversation = stage.model.conversation().unwrap();
+    assert!(!conversation.mentions("the content of the file"), "{:#}", conversation.body["contents"]);
 }
 
 #[tokio::test]
