@@ -256,7 +256,7 @@ async fn what_a_person_writes_is_not_taken_for_a_command_of_the_engine() {
     let free = Reply::call(ASK, "call_1", json!({"prompt": "Whom shall I ask?"}));
     let stage = Stage::new(Script::new().then(free).then(Reply::text(DONE)));
     let parked = stage.run(stage.turn("r1", go())).await;
-    std::fs::write(stage.project.path("work/secret.txt"), "the content of the file").unwrap();
+    std::fs::write(stage.project.path("work/secret.txt"), "a heron was here").unwrap();
     stage.answer(&parked.asked[0], "bob@example.com, see @secret.txt and @types/node");
     let done = stage.run(stage.resumed("r2", stage.reply(&parked.asked[0]).await)).await;
     assert!(is_final(&done), "{done:?}");
@@ -264,7 +264,7 @@ async fn what_a_person_writes_is_not_taken_for_a_command_of_the_engine() {
     assert!(told[0].contains(r"bob\@example.com, see \@secret.txt and \@types/node"), "{told:?}");
     assert!(told[0].contains("a backslash stands before every at sign"), "{told:?}");
     let conversation = stage.model.conversation().unwrap();
-    assert!(!conversation.mentions("the content of the file"), "{:#}", conversation.body["contents"]);
+    assert!(!conversation.mentions("a heron was here"), "{:#}", conversation.body["contents"]);
 }
 
 #[tokio::test]
