@@ -7,6 +7,7 @@
 mod ask;
 mod codex;
 pub mod gemini;
+mod iflow;
 mod port;
 pub mod process;
 mod registry;

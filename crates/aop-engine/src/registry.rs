@@ -2,6 +2,7 @@
 
 use crate::codex::{self, Codex};
 use crate::gemini::{self, Gemini};
+use crate::iflow::{self, Iflow};
 use crate::port::{Capabilities, Driver};
 use crate::process::Surroundings;
 use crate::scripted::{self, Scripted};
@@ -14,7 +15,8 @@ pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> 
         Engine::Gemini => Some(Box::new(Gemini { around })),
         Engine::Scripted => Some(Box::new(Scripted { around })),
         Engine::Codex => Some(Box::new(Codex { around })),
-        Engine::ClaudeCode | Engine::Iflow => None,
+        Engine::Iflow => Some(Box::new(Iflow { around })),
+        Engine::ClaudeCode => None,
     }
 }
 
@@ -24,6 +26,7 @@ pub fn capabilities(engine: Engine) -> Option<Capabilities> {
         Engine::Gemini => Some(gemini::CAPABILITIES),
         Engine::Scripted => Some(scripted::CAPABILITIES),
         Engine::Codex => Some(codex::CAPABILITIES),
-        Engine::ClaudeCode | Engine::Iflow => None,
+        Engine::Iflow => Some(iflow::CAPABILITIES),
+        Engine::ClaudeCode => None,
     }
 }

@@ -5,7 +5,7 @@
 mod home;
 mod hook;
 mod program;
-mod prompt;
+pub(crate) mod prompt;
 mod session;
 mod settings;
 

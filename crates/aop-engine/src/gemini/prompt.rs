@@ -1,6 +1,6 @@
 //! What Gemini CLI is told, so that it reaches the model as it was written. The program reads its prompt as a command
 //! line: a leading slash runs a command, and `@name` pulls in a file or an agent of that name. A person's answer with
-//! an address or a package name in it must do neither.
+//! an address or a package name in it must do neither. iFlow, which was made from it, is told in the same way.
 
 use crate::port::{Input, TurnRequest};
 
@@ -8,7 +8,7 @@ use crate::port::{Input, TurnRequest};
 const NOTE: &str = "(In this message a backslash stands before every at sign; it is no part of the text.)";
 
 /// The whole prompt of a turn.
-pub(super) fn prompt(request: &TurnRequest) -> String {
+pub(crate) fn prompt(request: &TurnRequest) -> String {
     let instructions = request.instructions.trim();
     let text = match &request.input {
         // The engine has no place for standing instructions but the message. An answer comes first.

@@ -18,6 +18,7 @@ mod mcp_elicit;
 mod media;
 mod packets;
 mod processes;
+mod real_gemini_runs;
 mod real_mcp_clients;
 mod replay;
 mod run_support;

@@ -1,7 +1,9 @@
 //! Engines as real processes: the guard, and each driver against the program it drives.
 
+mod gemini_stand_in;
 mod guard;
 mod host;
+mod iflow_stand_in;
 mod real_codex;
 mod real_gemini;
 mod scripted;
