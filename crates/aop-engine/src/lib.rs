@@ -5,13 +5,16 @@
 //! a turn is its [`Host`].
 
 mod ask;
+pub mod claude;
 mod codex;
 pub mod gemini;
 mod iflow;
 mod port;
 pub mod process;
+pub mod program;
 mod registry;
 pub mod scripted;
+pub mod words;
 
 pub use ask::arguments;
 pub use port::{

@@ -10,11 +10,13 @@ mod session;
 mod settings;
 
 pub use hook::after_tool;
+pub(crate) use program::packaged_version;
 
 use crate::port::{
     Capabilities, Driver, EngineError, Host, Input, Pending, Progress, SessionRef, TurnReport, TurnRequest,
 };
 use crate::process::{Guarded, Launch, Stdin, Surroundings};
+use crate::words::{NO_MORE, NOBODY};
 use aop_turn::command::{Conversation, command_line, is_session_handle};
 use aop_turn::{Engine, Mode, TurnReader};
 use home::Home;
@@ -90,7 +92,7 @@ impl Turn {
         request: TurnRequest,
         host: Arc<dyn Host>,
     ) -> Result<Self, EngineError> {
-        let (program, version) = program::find(around).await?;
+        let found = crate::program::find(Engine::Gemini, around).await?;
         let home = Home::of(&request.project);
         home.prepare(around)?;
         let known = request.session.clone().filter(|name| is_session_handle(name));
@@ -111,7 +113,7 @@ impl Turn {
             engine: Engine::Gemini,
             session: name,
             cwd: request.cwd.clone(),
-            version: Some(version),
+            version: Some(found.version),
         };
         host.session(session.clone()).await?;
         let conversation = if is_there {
@@ -121,7 +123,7 @@ impl Turn {
         };
         let line = command_line(&request.command(Engine::Gemini, conversation, None));
         let mut argv: Vec<_> = line.argv.iter().map(Into::into).collect();
-        argv[0] = program.into();
+        argv[0] = found.path.into();
         let mut env = around.for_turn(&request);
         env.insert(home::HOME_VARIABLE.into(), home.path().into());
         // One process instead of two.
@@ -217,7 +219,3 @@ fn engine_variable(request: &TurnRequest, session: &SessionRef) -> Value {
     json!({"engine": session.engine.as_str(), "session": session.session, "cwd": session.cwd,
         "version": session.version, "refuses": refuses})
 }
-
-const NOBODY: &str = "Nobody is available. Decide yourself, go on, and say in your result what you decided.";
-const NO_MORE: &str = "You have asked as often as this phase allows. Nobody will be asked any more: finish with what \
-    you know, and say in your result what is undecided.";
