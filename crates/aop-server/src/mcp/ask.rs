@@ -12,7 +12,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::ClaimState;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The name that Claude Code gives each of its tool calls.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
@@ -29,10 +29,14 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         let ask = AskUser::parse(input)?;
+        if let Some(words) = self.engine.as_ref().and_then(|engine| engine.refuses.as_ref()) {
+            let refused = json!({"status": "declined", "text": words});
+            return Ok(Told::Envelope(Envelope::success(&refused)));
+        }
         let client = client_name(context);
         let question = match context.meta.get(TOOL_USE_ID).and_then(Value::as_str) {
             Some(call) => self.create(&ask, CallIdentity::Named(call), &client).await?,
-            None => self.create_by_content(&ask, &client).await?,
+            None => self.create_by_content(&ask, &client).await.map_err(|refusal| self.in_turn(refusal))?,
         };
         self.secrets.asked(&question.id);
         self.settle(&question, reply, context).await
@@ -60,10 +64,11 @@ impl Handler {
 
     /// The question of a client that does not name its calls: the first round whose end nobody was told yet.
     async fn create_by_content(&self, ask: &AskUser, client: &str) -> Result<Question, Refusal> {
-        let session = match &self.caller.feature {
-            Some(_) => client.to_owned(),
+        let session = match (&self.engine, &self.caller.feature) {
+            (Some(engine), _) => engine.claim.clone(),
+            (None, Some(_)) => client.to_owned(),
             // Two clients without a feature may ask the same thing and mean different things.
-            None => format!("{client}-{}", parent()),
+            (None, None) => format!("{client}-{}", parent()),
         };
         for round in 0..MAX_ROUNDS {
             let identity = CallIdentity::Content { session: &session, round };
@@ -92,12 +97,27 @@ impl Handler {
             return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
         };
         let request = if own.is_some() { *request } else { request.bringing_feature(ask.prompt.clone()) };
+        let request = match &self.engine {
+            Some(turn) => request.asked_by(turn.engine.clone()),
+            None => request,
+        };
         let receipt = self.service.submit(request).await?;
         if receipt.fresh {
             self.files.changed();
         }
         let id = QuestionId::parse(receipt.envelope.data()["question_id"].as_str().unwrap_or_default())?;
         self.question(&id).await
+    }
+
+    /// A second question of a turn whose first is open has to be asked again: only one can be waited for.
+    fn in_turn(&self, refusal: Refusal) -> Refusal {
+        match refusal.code {
+            ErrorCode::QuestionConflictOpen if self.engine.is_some() => refusal.hint(
+                "this question was not recorded; ask it again when you have been told the end of the open one, or put \
+                 several questions into one call with a spec",
+            ),
+            _ => refusal,
+        }
     }
 
     /// Hands over what came of it.

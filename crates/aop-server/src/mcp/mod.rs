@@ -10,9 +10,9 @@ mod secrets;
 mod wait;
 mod words;
 
-use crate::Door;
 use crate::files::Files;
 use crate::wake::Wakes;
+use crate::{Door, EngineTurn};
 use aop_kernel::role::Caller;
 use aop_kernel::tools::{ASK_HUMAN, ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
@@ -48,6 +48,8 @@ pub(crate) struct Handler {
     /// Whether forms may be shown at all, and which are.
     elicits: bool,
     forms: Forms,
+    /// The engine that does not wait with the client.
+    engine: Option<EngineTurn>,
 }
 
 impl Handler {
@@ -57,11 +59,13 @@ impl Handler {
             caller: door.caller,
             files,
             wakes,
-            patience: door.patience,
+            // An engine that will be parked is told at once.
+            patience: if door.engine.is_some() { Duration::ZERO } else { door.patience },
             closed,
             secrets: Secrets::default(),
             elicits: door.elicits,
             forms: Forms::default(),
+            engine: door.engine,
         }
     }
 

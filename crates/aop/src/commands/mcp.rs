@@ -8,9 +8,11 @@ use crate::config::Switch;
 use crate::output::{CommandResult, Reply, talk, warn};
 use crate::project::Project;
 use aop_kernel::ids::FeatureId;
+use aop_kernel::question::EngineRef;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::{ErrorCode, Refusal};
-use aop_server::{Door, serve_stdio};
+use aop_server::{Door, EngineTurn, serve_stdio};
+use serde::Deserialize;
 use std::time::Duration;
 
 /// Serve the tools to an MCP client on stdin and stdout
@@ -49,7 +51,40 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
     let elicits = !agent::present();
     let patience = Duration::from_millis(args.wait_ms);
-    serve_stdio(Door { service: session.service, caller: session.caller, files, patience, elicits, warn })
+    let engine = engine()?;
+    serve_stdio(Door {
+        service: session.service,
+        caller: session.caller,
+        files,
+        patience,
+        elicits,
+        engine,
+        warn,
+    })
+}
+
+/// The variable in which a driver says which session its questions come from.
+const ENGINE_VARIABLE: &str = "AOP_ENGINE";
+
+/// `{"engine", "session", "cwd", "version", "refuses"}`
+#[derive(Debug, Deserialize)]
+struct EngineVariable {
+    #[serde(flatten)]
+    engine: EngineRef,
+    refuses: Option<String>,
+}
+
+/// The turn that this server belongs to, when a driver started the client and parks it.
+fn engine() -> Result<Option<EngineTurn>, Refusal> {
+    let Some(value) = std::env::var_os(ENGINE_VARIABLE).filter(|value| !value.is_empty()) else {
+        return Ok(None);
+    };
+    let read: Option<EngineVariable> = value.to_str().and_then(|text| serde_json::from_str(text).ok());
+    let Some(EngineVariable { engine, refuses }) = read else {
+        return Err(Refusal::invalid_argument(format!("{ENGINE_VARIABLE} is set, but names no session"))
+            .hint("only a driver of aop sets it; start `aop mcp` without it"));
+    };
+    Ok(Some(EngineTurn { engine, claim: agent::credential()?.claim, refuses }))
 }
 
 /// Whoever starts this program is an agent's client. Roles that may answer need proof of a person.

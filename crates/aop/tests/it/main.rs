@@ -20,6 +20,7 @@ mod media;
 mod packets;
 mod postgres;
 mod processes;
+mod real_gemini_runs;
 mod real_mcp_clients;
 mod real_run;
 mod replay;
