@@ -37,6 +37,8 @@ pub struct Door {
     pub patience: Duration,
     /// Whether what the client's own interface accepts is an answer. Not for an agent with a credential.
     pub elicits: bool,
+    /// Under which name answers are given; `None` leaves it to the call.
+    pub signs: Option<String>,
     /// Where to say what no client has to know.
     pub warn: fn(&str),
 }

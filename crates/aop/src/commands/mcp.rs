@@ -49,7 +49,15 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
     let elicits = !agent::present();
     let patience = Duration::from_millis(args.wait_ms);
-    serve_stdio(Door { service: session.service, caller: session.caller, files, patience, elicits, warn })
+    serve_stdio(Door {
+        service: session.service,
+        caller: session.caller,
+        files,
+        patience,
+        elicits,
+        signs: None,
+        warn,
+    })
 }
 
 /// Whoever starts this program is an agent's client. Roles that may answer need proof of a person.
