@@ -17,6 +17,7 @@ pub mod tokens;
 mod wait;
 mod wake;
 
+pub use http::openapi::document as openapi;
 pub use serve::{Ended, Ready, Serve, serve_http};
 pub use stdio::serve_stdio;
 

@@ -201,7 +201,7 @@ pub async fn revoke(store: &dyn Store, id: &str) -> Result<TokenRecord, Refusal>
 }
 
 /// Who a token stands for; `None` when it is unknown, forged, expired or revoked.
-pub(crate) async fn verify(store: &dyn Store, text: &str) -> Result<Option<(String, Bearer)>, Refusal> {
+pub async fn verify(store: &dyn Store, text: &str) -> Result<Option<(String, Bearer)>, Refusal> {
     let Some(id) = token_id(text) else { return Ok(None) };
     let Some(record) = find(store, &id).await? else { return Ok(None) };
     // Compared before anything else is looked at: what is known about a token is told to its holder alone.

@@ -9,6 +9,7 @@ mod input;
 mod output;
 mod project;
 mod prompt;
+mod settings;
 
 use std::process::ExitCode;
 

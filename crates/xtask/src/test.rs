@@ -30,5 +30,5 @@ pub(crate) fn run(quick: bool) -> Result<()> {
 pub(crate) fn nightly() -> Result<()> {
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
-    process::with_variable("PROPTEST_CASES", "10000", &args)
+    process::with_variables(&[("PROPTEST_CASES", "10000")], &args)
 }

@@ -9,12 +9,14 @@
 pub(crate) mod api;
 pub(crate) mod auth;
 mod events;
+mod features;
 mod guard;
 mod health;
 mod limits;
 pub(crate) mod listen;
 mod login;
 pub(crate) mod mcp;
+pub(crate) mod openapi;
 pub(crate) mod pages;
 mod questions;
 pub(crate) mod reply;
@@ -83,6 +85,8 @@ pub(crate) fn router(app: &Shared) -> Router {
         .merge(health::routes())
         .merge(api::routes())
         .merge(questions::routes())
+        .merge(features::routes())
+        .merge(openapi::routes())
         .merge(events::routes())
         .merge(mcp::routes(app))
         .merge(login::routes())
