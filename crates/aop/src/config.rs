@@ -3,6 +3,8 @@
 
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::{ErrorCode, Refusal};
+use aop_supervisor::EngineChoice;
+use aop_turn::Engine;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,12 +77,12 @@ impl<'de> Deserialize<'de> for StoreChoice {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Run {
-    execution_mode: ExecutionMode,
-    max_parallel: Positive,
-    max_attempt: Positive,
-    repair_rounds: u32,
-    retries: u32,
-    warm_ms: u64,
+    pub(crate) execution_mode: ExecutionMode,
+    pub(crate) max_parallel: Positive,
+    pub(crate) max_attempt: Positive,
+    pub(crate) repair_rounds: u32,
+    pub(crate) retries: u32,
+    pub(crate) warm_ms: u64,
 }
 
 impl Default for Run {
@@ -106,7 +108,7 @@ pub(crate) enum ExecutionMode {
 
 /// A whole number of at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Positive(u32);
+pub(crate) struct Positive(pub(crate) u32);
 
 impl<'de> Deserialize<'de> for Positive {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -121,9 +123,9 @@ impl<'de> Deserialize<'de> for Positive {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Engines {
-    default: EngineName,
-    roles: BTreeMap<WorkerRole, EngineName>,
-    permissions: Permissions,
+    pub(crate) default: EngineName,
+    pub(crate) roles: BTreeMap<WorkerRole, EngineName>,
+    pub(crate) permissions: Permissions,
 }
 
 impl Default for Engines {
@@ -164,9 +166,9 @@ pub(crate) enum Permissions {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Checks {
-    fast: Vec<String>,
-    full: Vec<String>,
-    timeout_s: Positive,
+    pub(crate) fast: Vec<String>,
+    pub(crate) full: Vec<String>,
+    pub(crate) timeout_s: Positive,
 }
 
 impl Default for Checks {
@@ -179,7 +181,7 @@ impl Default for Checks {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Notify {
-    bell: bool,
+    pub(crate) bell: bool,
 }
 
 impl Default for Notify {
@@ -202,6 +204,31 @@ impl<'de> Deserialize<'de> for Switch {
             "on" | "true" => Ok(Switch::On),
             "off" | "false" => Ok(Switch::Off),
             other => Err(D::Error::custom(format!("'{other}' is neither on nor off"))),
+        }
+    }
+}
+
+impl EngineName {
+    /// The engine.
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            EngineName::ClaudeCode => Engine::ClaudeCode,
+            EngineName::Codex => Engine::Codex,
+            EngineName::Gemini => Engine::Gemini,
+            EngineName::Iflow => Engine::Iflow,
+            EngineName::Scripted => Engine::Scripted,
+        }
+    }
+}
+
+impl Engines {
+    /// Who plays which role.
+    pub(crate) fn choice(&self) -> EngineChoice {
+        let of = |role| self.roles.get(&role).copied().unwrap_or(self.default).engine();
+        EngineChoice {
+            planner: of(WorkerRole::Planner),
+            builder: of(WorkerRole::Builder),
+            qa: of(WorkerRole::Qa),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask test|test-engines|tidy|bench`. What the README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
+mod chaos;
 mod engines;
 mod process;
 mod python;
@@ -31,6 +32,8 @@ enum Command {
     },
     /// The real agent programs against fake models: installs them at pinned versions, then runs the tests
     TestEngines(engines::EngineTests),
+    /// A seeded campaign of faults against the real binary; every round ends with a list of invariants
+    Chaos(chaos::ChaosArgs),
     /// The written invariants of the code base
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
@@ -58,6 +61,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test { nightly: true, .. } => test::nightly(),
         Command::Test { quick, .. } => test::run(quick),
         Command::TestEngines(tests) => engines::run(&tests),
+        Command::Chaos(args) => chaos::run(&args),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             let package = match what.as_str() {

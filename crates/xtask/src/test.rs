@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the one command that README and CI call.
 
 use crate::engines::{self, EngineTests};
-use crate::{process, tidy};
+use crate::{chaos, process, tidy};
 use anyhow::Result;
 
 /// Format, invariants, lints, tests; the cheap ones first, the real agent programs last.
@@ -17,6 +17,9 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     } else {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
         process::cargo(&["test", "--workspace", "--no-fail-fast", "--", "--skip", "real_"])?;
+    }
+    if !quick {
+        chaos::short()?;
     }
     if quick {
         println!("the tests of real agent programs were left out; `cargo xtask test-engines` runs them");

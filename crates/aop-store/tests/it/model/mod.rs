@@ -5,8 +5,8 @@ mod steps;
 
 use crate::support::{everything, feature_id, rules, wait};
 use aop_kernel::Refusal;
-use aop_kernel::event::Event;
-use aop_kernel::ids::OperationId;
+use aop_kernel::event::{Event, Recorded};
+use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::{HumanInput, OnTimeout};
 use aop_kernel::question::{Question, QuestionState};
@@ -21,7 +21,7 @@ use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steps::{Step, answer, decision, expectation, steps};
+use steps::{Step, answer, decision, expectation, steps, work};
 
 proptest! {
     #![proptest_config(Config {
@@ -51,6 +51,7 @@ enum Made {
     Tool { role: Role, tool: Tool, input: Value },
     Cancel { feature: String, operation: String },
     Retry { feature: String, operation: String },
+    Work { what: usize, feature: String, epoch: u64, operation: String },
 }
 
 /// One of the two stores, with its own question ids in the order they were made, and whose they are.
@@ -188,6 +189,9 @@ impl Model {
             }
             Step::Cancel { feature } => Made::Cancel { feature: name(*feature), operation },
             Step::Retry { feature } => Made::Retry { feature: name(*feature), operation },
+            Step::Work { feature, what, epoch } => {
+                Made::Work { what: *what, feature: name(*feature), epoch: *epoch, operation }
+            }
             Step::Again { .. } | Step::Expire | Step::Clock { .. } | Step::Policy { .. } => {
                 unreachable!("no call of its own")
             }
@@ -253,6 +257,7 @@ impl Model {
                 assert_eq!(recorded.seq, index as u64 + 1);
                 replay.apply(recorded);
             }
+            nothing_begins_where_nothing_may(&log);
             let (features, mut questions) = everything(side.store.as_ref()).await;
             let states = replay.features.values();
             assert_eq!(
@@ -267,6 +272,24 @@ impl Model {
             logs.push(side.without_ids(&json!(log).to_string()));
         }
         assert_eq!(logs[0], logs[1]);
+    }
+}
+
+/// No turn, check or merge begins while a blocking question is open, or after the end.
+fn nothing_begins_where_nothing_may(log: &[Recorded]) {
+    let mut statuses: BTreeMap<&FeatureId, Status> = BTreeMap::new();
+    for recorded in log {
+        let status = statuses.entry(&recorded.stamped.feature_id).or_insert(Status::Planning);
+        match &recorded.stamped.event {
+            Event::StatusChanged { to, .. } => *status = *to,
+            Event::TurnBegan { .. }
+            | Event::TurnContinued { .. }
+            | Event::CheckBegan { .. }
+            | Event::Merged { .. } => {
+                assert!(*status != Status::AwaitingInput && !status.is_terminal(), "{recorded:?}");
+            }
+            _ => {}
+        }
     }
 }
 
@@ -287,6 +310,9 @@ impl Side {
                 OperationId::parse(operation)?,
                 "test",
             ),
+            Made::Work { what, feature, epoch, operation } => {
+                tools::runner_request(work(*what, feature_id(feature), *epoch), operation, "test")
+            }
             Made::Tool { role, tool, input } => {
                 let mut input = input.clone();
                 if let Some(position) =
