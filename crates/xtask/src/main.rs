@@ -3,6 +3,7 @@
 
 mod chaos;
 mod engines;
+mod postgres;
 mod process;
 mod python;
 mod test;

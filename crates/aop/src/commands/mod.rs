@@ -28,6 +28,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 pub(crate) mod spec;
 pub(crate) mod status;
+pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod tool;
 pub(crate) mod turn;

@@ -21,6 +21,7 @@ mod mcp_install;
 mod media;
 mod openapi;
 mod packets;
+mod postgres;
 mod processes;
 mod real_mcp_clients;
 mod real_python_schemathesis;
