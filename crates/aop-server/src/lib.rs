@@ -17,6 +17,7 @@ pub mod tokens;
 mod wait;
 mod wake;
 
+pub use http::openapi::document as openapi;
 pub use serve::{Ended, Ready, Serve, serve_http};
 pub use stdio::serve_stdio;
 
@@ -40,6 +41,8 @@ pub struct Door {
     pub elicits: bool,
     /// The engine that started the client, where it is parked instead of kept waiting.
     pub engine: Option<EngineTurn>,
+    /// Under which name answers are given; `None` leaves it to the call.
+    pub signs: Option<String>,
     /// Where to say what no client has to know.
     pub warn: fn(&str),
 }

@@ -92,6 +92,7 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         secure: false,
         hosts: serve.hosts,
         own_token: Sealed::of(&token),
+        memories: Default::default(),
         sessions: Default::default(),
         failures: Default::default(),
     });

@@ -26,11 +26,14 @@ const EXAMPLES: &str = "Examples:
   aop answer                                   answer it here, one after the other
   aop explain question_conflict_open           what an error code means";
 
+/// What `--project` stands for without a folder; only `aop mcp install` takes it so.
+pub(crate) const NO_FOLDER: &str = "--";
+
 /// Options that every command takes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     /// The project's root folder (default: found upward from here)
-    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT")]
+    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT", num_args = 0..=1, default_missing_value = NO_FOLDER)]
     pub(crate) project: Option<PathBuf>,
     /// Print one JSON envelope instead of text (the default when stdout is not a terminal)
     #[arg(long, global = true)]

@@ -5,6 +5,7 @@ mod chaos;
 mod engines;
 mod postgres;
 mod process;
+mod python;
 mod test;
 mod tidy;
 
@@ -38,7 +39,7 @@ enum Command {
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
     Bench {
-        /// What to measure: store
+        /// What to measure: store or serve
         what: String,
         /// Passed on to the benchmark
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -64,11 +65,14 @@ fn run(command: Command) -> Result<()> {
         Command::Chaos(args) => chaos::run(&args),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
-            anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
+            let package = match what.as_str() {
+                "store" => "aop-store",
+                "serve" => "aop-server",
+                _ => anyhow::bail!("there is no benchmark '{what}'; there are: store, serve"),
+            };
             process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
             let binary = process::target().join("release/aop").display().to_string();
-            let mut args =
-                vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--", "--aop", &binary];
+            let mut args = vec!["bench", "--quiet", "-p", package, "--bench", &what, "--", "--aop", &binary];
             args.extend(rest.iter().map(String::as_str));
             process::cargo(&args)
         }

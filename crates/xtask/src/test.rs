@@ -42,10 +42,9 @@ pub(crate) fn nightly() -> Result<()> {
     postgres::require()?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
-    process::with_variable("PROPTEST_CASES", "10000", &args)?;
-    process::with_variable(
-        "AOP_CHAOS",
-        "full",
+    process::with_variables(&[("PROPTEST_CASES", "10000")], &args)?;
+    process::with_variables(
+        &[("AOP_CHAOS", "full")],
         &["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"],
     )
 }

@@ -150,7 +150,8 @@ async fn up_to_limit(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
     Ok(Some(all.into()))
 }
 
-async fn frame(body: &mut Body) -> Option<Result<hyper::body::Frame<Bytes>, axum::Error>> {
+/// The next piece of a body.
+pub(super) async fn frame(body: &mut Body) -> Option<Result<hyper::body::Frame<Bytes>, axum::Error>> {
     std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 

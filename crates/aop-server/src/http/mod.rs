@@ -9,11 +9,14 @@
 pub(crate) mod api;
 pub(crate) mod auth;
 mod events;
+mod features;
 mod guard;
 mod health;
 mod limits;
 pub(crate) mod listen;
 mod login;
+pub(crate) mod mcp;
+pub(crate) mod openapi;
 pub(crate) mod pages;
 mod questions;
 pub(crate) mod reply;
@@ -21,6 +24,7 @@ mod sessions;
 
 use crate::feed::Feed;
 use crate::files::Files;
+use crate::mcp::Memories;
 use crate::secret::Sealed;
 use crate::wake::Wakes;
 use aop_kernel::{ErrorCode, Refusal};
@@ -64,6 +68,8 @@ pub(crate) struct App {
     pub(crate) hosts: Vec<String>,
     /// The operator's token that lives as long as this process.
     pub(crate) own_token: Sealed,
+    /// What is remembered between the calls of MCP clients.
+    pub(crate) memories: Memories,
     /// People who have signed in.
     pub(crate) sessions: Sessions,
     /// Credentials that were refused lately.
@@ -79,7 +85,10 @@ pub(crate) fn router(app: &Shared) -> Router {
         .merge(health::routes())
         .merge(api::routes())
         .merge(questions::routes())
+        .merge(features::routes())
+        .merge(openapi::routes())
         .merge(events::routes())
+        .merge(mcp::routes(app))
         .merge(login::routes())
         .merge(pages::routes())
         .fallback(nowhere)
