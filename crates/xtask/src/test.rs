@@ -42,5 +42,8 @@ pub(crate) fn nightly() -> Result<()> {
     postgres::require()?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
-    process::with_variable("PROPTEST_CASES", "10000", &args)
+    process::with_variable("PROPTEST_CASES", "10000", &args)?;
+    // A minute of processes that are killed at random on PostgreSQL. In debug, as the crash points above.
+    let killing = ["test", "-p", "aop", "--test", "it", "postgres::team::processes_that_are_killed"];
+    process::with_variable("AOP_KILL_SECONDS", "60", &killing)
 }
