@@ -41,7 +41,7 @@ enum Command {
     Bench {
         /// What to measure: store or serve
         what: String,
-        /// Passed on to the benchmark
+        /// Passed on to the benchmark; `store --postgres` measures on PostgreSQL, beside pgbench
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
@@ -70,6 +70,12 @@ fn run(command: Command) -> Result<()> {
                 "serve" => "aop-server",
                 _ => anyhow::bail!("there is no benchmark '{what}'; there are: store, serve"),
             };
+            if what == "store" && rest.iter().any(|arg| arg == "--postgres") {
+                postgres::require()?;
+                let mut args = vec!["bench", "--quiet", "-p", "aop-store", "--bench", "postgres", "--"];
+                args.extend(rest.iter().map(String::as_str));
+                return process::cargo(&args);
+            }
             process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
             let binary = process::target().join("release/aop").display().to_string();
             let mut args = vec!["bench", "--quiet", "-p", package, "--bench", &what, "--", "--aop", &binary];

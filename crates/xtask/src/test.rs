@@ -43,8 +43,9 @@ pub(crate) fn nightly() -> Result<()> {
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
     process::with_variables(&[("PROPTEST_CASES", "10000")], &args)?;
-    process::with_variables(
-        &[("AOP_CHAOS", "full")],
-        &["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"],
-    )
+    let chaos = ["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"];
+    process::with_variables(&[("AOP_CHAOS", "full")], &chaos)?;
+    // A minute of processes that are killed at random on PostgreSQL. In debug, as the crash points above.
+    let killing = ["test", "-p", "aop", "--test", "it", "postgres::team::processes_that_are_killed"];
+    process::with_variables(&[("AOP_KILL_SECONDS", "60")], &killing)
 }
