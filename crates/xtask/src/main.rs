@@ -1,8 +1,12 @@
-//! Developer commands: `cargo xtask test|test-engines|tidy|bench`. What the README and CI call.
+//! Developer commands: `cargo xtask test|chaos|fuzz|docs|dist|newcomer|tidy|bench`. What the README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
 mod chaos;
+mod dist;
+mod docs;
 mod engines;
+mod fuzz;
+mod newcomer;
 mod process;
 mod test;
 mod tidy;
@@ -33,6 +37,14 @@ enum Command {
     TestEngines(engines::EngineTests),
     /// A seeded campaign of faults against the real binary; every round ends with a list of invariants
     Chaos(chaos::ChaosArgs),
+    /// Every parser that eats foreign bytes, fuzzed for a while (needs a nightly toolchain)
+    Fuzz(fuzz::FuzzArgs),
+    /// Renew docs/reference/ from the program
+    Docs,
+    /// The optimised binary with its commit, man pages and completions, in target/package/
+    Dist,
+    /// A clean clone and an empty home: the README's first command, a question and its answer
+    Newcomer(newcomer::NewcomerArgs),
     /// The written invariants of the code base
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
@@ -61,6 +73,10 @@ fn run(command: Command) -> Result<()> {
         Command::Test { quick, .. } => test::run(quick),
         Command::TestEngines(tests) => engines::run(&tests),
         Command::Chaos(args) => chaos::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Docs => docs::run(),
+        Command::Dist => dist::run(),
+        Command::Newcomer(args) => newcomer::run(&args),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
