@@ -71,11 +71,13 @@ enum Command {
     Mcp(commands::mcp::McpArgs),
     Serve(commands::serve::ServeArgs),
     Token(commands::token::TokenArgs),
+    Store(commands::store::StoreArgs),
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
     Manual(commands::manual::ManualArgs),
     Guard(commands::guard::Args),
+    Hook(commands::hook::Args),
     Scripted(commands::scripted::Args),
 }
 
@@ -119,11 +121,13 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Mcp(args) => commands::mcp::run(global, &args),
         Command::Serve(args) => commands::serve::run(global, screen, &args),
         Command::Token(args) => commands::token::run(global, args),
+        Command::Store(args) => commands::store::run(global, &args),
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
         Command::Manual(args) => commands::manual::run(&args, &Cli::command()),
         Command::Guard(args) => commands::guard::run(args),
+        Command::Hook(args) => commands::hook::run(global, &args),
         Command::Scripted(args) => commands::scripted::run(global, args),
     }
 }

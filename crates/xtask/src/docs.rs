@@ -13,7 +13,8 @@ pub(crate) fn run() -> Result<()> {
     let folder = process::root().join("docs/reference");
     std::fs::create_dir_all(&folder)?;
     for page in PAGES {
-        let output = Command::new(process::target().join("debug/aop")).args(["manual", page]).env_clear().output()?;
+        let output =
+            Command::new(process::target().join("debug/aop")).args(["manual", page]).env_clear().output()?;
         ensure!(output.status.success(), "aop manual {page} failed");
         let path = folder.join(format!("{page}.md"));
         std::fs::write(&path, output.stdout).with_context(|| path.display().to_string())?;

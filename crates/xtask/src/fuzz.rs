@@ -36,24 +36,40 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
     build.args(["run", "nightly", "cargo", "build", "--release", "--quiet", "--target", PLATFORM]);
     build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir"]).arg(&folder);
     // The cargo that runs this is another one; its variables would mislead the nightly one.
-    build.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN").env("RUSTFLAGS", FLAGS).current_dir(process::root());
-    let built = build.status().context("rustup does not start; nightly comes with `rustup toolchain install nightly`")?;
-    ensure!(built.success(), "the fuzz targets do not build; nightly comes with `rustup toolchain install nightly`");
+    build
+        .env_remove("CARGO")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env("RUSTFLAGS", FLAGS)
+        .current_dir(process::root());
+    let built = build
+        .status()
+        .context("rustup does not start; nightly comes with `rustup toolchain install nightly`")?;
+    ensure!(
+        built.success(),
+        "the fuzz targets do not build; nightly comes with `rustup toolchain install nightly`"
+    );
     let seconds = (args.minutes * 60.0 / chosen.len() as f64).ceil().max(1.0);
     for target in chosen {
         let kept = folder.join("corpus").join(target);
         fs::create_dir_all(&kept)?;
         let mut fuzz = Command::new(folder.join(PLATFORM).join("release").join(target));
-        fuzz.arg(format!("-max_total_time={seconds:.0}")).args(["-timeout=10", "-rss_limit_mb=2048", "-verbosity=0"]);
+        fuzz.arg(format!("-max_total_time={seconds:.0}")).args([
+            "-timeout=10",
+            "-rss_limit_mb=2048",
+            "-verbosity=0",
+        ]);
         fuzz.arg("-print_final_stats=0").arg(format!("-artifact_prefix={}/", folder.display()));
-        fuzz.arg(&kept).args(Some(process::root().join("fuzz/corpus").join(target)).filter(|seeds| seeds.is_dir()));
+        fuzz.arg(&kept)
+            .args(Some(process::root().join("fuzz/corpus").join(target)).filter(|seeds| seeds.is_dir()));
         let output = fuzz.current_dir(process::root()).output().with_context(|| target.clone())?;
         let count = fs::read_dir(&kept)?.count();
         if !output.status.success() {
             eprintln!("{}", String::from_utf8_lossy(&output.stderr));
             bail!("{target} found something; the input is in {}", folder.display());
         }
-        println!("fuzz: {target}: {seconds:.0} s, {count} inputs that each reach something new, nothing found");
+        println!(
+            "fuzz: {target}: {seconds:.0} s, {count} inputs that each reach something new, nothing found"
+        );
     }
     Ok(())
 }
@@ -62,7 +78,8 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
 fn targets() -> Result<Vec<String>> {
     let folder = process::root().join("fuzz/fuzz_targets");
     let files = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;
-    let paths = files.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    let paths =
+        files.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "rs"));
     let name = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
     let mut names: Vec<String> = paths.filter_map(name).collect();
     names.sort();

@@ -7,6 +7,7 @@ mod docs;
 mod engines;
 mod fuzz;
 mod newcomer;
+mod postgres;
 mod process;
 mod test;
 mod tidy;

@@ -31,7 +31,8 @@ impl Drop for Fresh {
 /// Clones, installs, asks, answers.
 pub(crate) fn run(args: &NewcomerArgs) -> Result<()> {
     let fresh = Fresh { folder: std::env::temp_dir().join(format!("aop-newcomer-{}", std::process::id())) };
-    let (home, clone, shop) = (fresh.folder.join("home"), fresh.folder.join("clone"), fresh.folder.join("shop"));
+    let (home, clone, shop) =
+        (fresh.folder.join("home"), fresh.folder.join("clone"), fresh.folder.join("shop"));
     std::fs::create_dir_all(&home)?;
     std::fs::create_dir_all(&shop)?;
     let root = process::root().display().to_string();
@@ -42,7 +43,9 @@ pub(crate) fn run(args: &NewcomerArgs) -> Result<()> {
     };
     println!("newcomer: {install}");
     said(&mut shell(&home, &clone, install)?)?;
-    for step in ["aop --version", "aop init", "aop features create --feature-id checkout --title 'Checkout page'"] {
+    for step in
+        ["aop --version", "aop init", "aop features create --feature-id checkout --title 'Checkout page'"]
+    {
         said(&mut shell(&home, &shop, step)?)?;
     }
     let ask = "aop ask 'Which database?' --choice PostgreSQL --choice SQLite --feature-id checkout --plain";

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the one command that README and CI call.
 
 use crate::engines::{self, EngineTests};
-use crate::{chaos, process, tidy};
+use crate::{chaos, postgres, process, tidy};
 use anyhow::Result;
 
 /// Format, invariants, lints, tests; the cheap ones first, the real agent programs last.
@@ -11,12 +11,20 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     if !quick {
         process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     }
-    let apart = format!("not {}", engines::REAL);
+    let mut apart = format!("not {}", engines::REAL);
+    let mut skipped = vec!["--skip", "real_"];
+    if quick {
+        apart.push_str(" and not test(/postgres/)");
+        skipped.extend(["--skip", "postgres"]);
+        println!("the tests on PostgreSQL are left out");
+    } else {
+        postgres::require()?;
+    }
     if process::has_nextest() {
         process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
     } else {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
-        process::cargo(&["test", "--workspace", "--no-fail-fast", "--", "--skip", "real_"])?;
+        process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped.as_slice()].concat())?;
     }
     if !quick {
         chaos::short()?;
@@ -31,6 +39,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
 /// The same properties with many more cases, in optimised code. Not the binary's own tests: the crash points
 /// they need are only in builds with debug assertions.
 pub(crate) fn nightly() -> Result<()> {
+    postgres::require()?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
     process::with_variable("PROPTEST_CASES", "10000", &args)

@@ -76,9 +76,10 @@ impl App {
             noise: Vec::new(),
             greeted: false,
         };
+        // Older versions want the capability for `thread/resume` without its history; nothing experimental is used.
         let hello = json!({
             "clientInfo": {"name": "aop", "title": "aop", "version": env!("CARGO_PKG_VERSION")},
-            "capabilities": {"experimentalApi": false},
+            "capabilities": {"experimentalApi": true},
         });
         match timeout(HELLO, app.call("initialize", &hello)).await {
             Ok(Ok(_)) => {

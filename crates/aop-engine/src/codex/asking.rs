@@ -15,6 +15,9 @@ use tokio::time::Instant;
 const ONE_AT_A_TIME: &str = "Only one question can be open at a time, and your earlier one still is. Ask this one again \
                              when you have the answer to that.";
 
+/// How `aop mcp` is called in the settings that the documentation gives.
+const OUR_SERVER: &str = "aop";
+
 /// What came of waiting for a person.
 enum Waited {
     Reply(Box<Reply>),
@@ -209,7 +212,9 @@ impl Turn<'_> {
     /// An MCP server asks the person something through the engine.
     async fn asked_by_server(&mut self, id: &Value, params: &Value) -> Result<Flow, EngineError> {
         let decline = json!({"action": "decline"});
-        if refusal(self.request).is_some() || self.open.is_some() {
+        // Our own server has recorded what it asks and only shows it here as well: that would make two of it.
+        let is_ours = params["serverName"] == OUR_SERVER;
+        if is_ours || refusal(self.request).is_some() || self.open.is_some() {
             return Ok(self.answer(id, &decline));
         }
         let server = params["serverName"].as_str().unwrap_or("an MCP server");

@@ -86,7 +86,8 @@ impl Opening {
     fn reply(reply: &Reply, rollout: &Rollout) -> Self {
         let calls = asked_calls(reply);
         let mut opening = Opening { unasked: unasked(rollout, &calls), ..Opening::nothing() };
-        if rollout.holds_reply(&reply.question_id, reply.call_id.as_deref()) {
+        let first = calls.first().map(|call| call.call_id.as_str()).or(reply.call_id.as_deref());
+        if rollout.holds_reply(&reply.question_id, first) {
             opening.delivery = Delivery::Held;
             opening.message = rollout.model_spoke_last.then(|| GO_ON.to_owned());
             return opening;
@@ -107,6 +108,8 @@ impl Opening {
             let others = rollout.unanswered().filter(|call| !call.asks() && !call.is_asynchronous());
             opening.items.extend(others.map(|call| call.form.output(&call.call_id, NOT_RUN)));
         }
+        // The call that the question is known by comes last: once its output is there, the others' are.
+        opening.items.reverse();
         if opening.items.is_empty() {
             opening.delivery = Delivery::Message;
             opening.message =
@@ -158,4 +161,110 @@ pub(super) fn named(words: &str, question_id: &str) -> String {
 
 fn instruction(text: &str) -> Value {
     json!({"type": "message", "role": "developer", "content": [{"type": "input_text", "text": text}]})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::card::arguments;
+    use super::*;
+    use crate::port::ReplyKind;
+
+    fn call(call_id: &str, name: &str) -> Value {
+        let questions = json!({"questions": [{"id": call_id, "header": "H", "question": "?",
+            "options": [{"label": "x", "description": "x"}]}]});
+        json!({"type": "function_call", "name": name, "arguments": questions.to_string(), "call_id": call_id})
+    }
+
+    fn output(call_id: &str, output: &str) -> Value {
+        json!({"type": "function_call_output", "call_id": call_id, "output": output})
+    }
+
+    /// The reply to the question that these calls made together.
+    fn reply(calls: &[&str], waits: bool) -> Input {
+        let card = |call_id: &&str| {
+            let questions = json!([{"id": call_id, "question": "?", "options": ["x"]}]);
+            Card { call_id: (*call_id).to_owned(), input: json!({"questions": questions}), waits }
+        };
+        let cards: Vec<Card> = calls.iter().map(card).collect();
+        Input::Reply(Box::new(Reply {
+            question_id: "q_1".into(),
+            call_id: calls.first().map(|call| (*call).to_owned()),
+            kind: ReplyKind::Answered,
+            answer: calls.iter().map(|call| ((*call).to_owned(), json!("x"))).collect(),
+            question: arguments(&cards, 1).unwrap(),
+            words: "the words".into(),
+        }))
+    }
+
+    fn opened(input: &Input, items: &[Value]) -> Opening {
+        Opening::next(input, "", &Rollout::of(items))
+    }
+
+    fn outputs(opening: &Opening) -> Vec<(&str, &str)> {
+        opening
+            .items
+            .iter()
+            .map(|item| (item["call_id"].as_str().unwrap(), item["output"].as_str().unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn every_call_of_a_form_gets_its_output_and_the_one_it_is_known_by_the_last() {
+        let items =
+            [call("a", "request_user_input"), call("c", "exec_command"), call("b", "request_user_input")];
+        let opening = opened(&reply(&["a", "b"], true), &items);
+        let told = outputs(&opening);
+        assert_eq!(told.iter().map(|(call, _)| *call).collect::<Vec<_>>(), ["c", "b", "a"]);
+        assert_eq!(told[0].1, NOT_RUN);
+        assert_eq!(told[2].1, r#"{"answers":{"a":{"answers":["x"]}}}"#);
+        assert_eq!((opening.message, opening.delivery), (None, Delivery::Item));
+    }
+
+    #[test]
+    fn an_ask_that_nobody_has_seen_is_found() {
+        let items = [call("a", "request_user_input"), call("b", "request_user_input")];
+        let unasked =
+            |opening: Opening| opening.unasked.into_iter().map(|card| card.call_id).collect::<Vec<_>>();
+        assert_eq!(unasked(opened(&reply(&["a"], true), &items)), ["b"]);
+        assert_eq!(unasked(opened(&Input::Continue("go on".into()), &items)), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_the_conversation_holds_is_not_told_again() {
+        let held = [call("a", "request_user_input"), output("a", "{}")];
+        let opening = opened(&reply(&["a"], true), &held);
+        assert_eq!((opening.items.len(), opening.message, opening.delivery), (0, None, Delivery::Held));
+    }
+
+    #[test]
+    fn a_call_that_was_interrupted_for_good_is_told_by_a_message_that_names_the_question() {
+        let interrupted = [call("a", "request_user_input"), output("a", "aborted by user after 0.3s")];
+        let opening = opened(&reply(&["a"], true), &interrupted);
+        assert_eq!(opening.delivery, Delivery::Message);
+        assert!(opening.message.unwrap().contains("q_1") && opening.items.is_empty());
+    }
+
+    #[test]
+    fn a_call_that_did_not_wait_is_told_by_a_message() {
+        let items = [call("a", "request_user_input_async"), output("a", "{\"accepted\":true}")];
+        let opening = opened(&reply(&["a"], false), &items);
+        assert_eq!(opening.delivery, Delivery::Message);
+        assert_eq!(opening.message.unwrap(), "the words\n\n(This is about question q_1.)");
+    }
+
+    #[test]
+    fn a_turn_that_was_cut_off_goes_on_without_a_word_unless_the_model_has_finished() {
+        let go_on = Input::Continue("go on".into());
+        let user =
+            json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "do"}]});
+        let said = json!({"type": "message", "role": "assistant", "content": []});
+        assert_eq!(opened(&go_on, std::slice::from_ref(&user)).message, None);
+        assert_eq!(opened(&go_on, &[user, said]).message.as_deref(), Some("go on"));
+    }
+
+    #[test]
+    fn a_new_conversation_begins_with_a_message_or_not_at_all() {
+        assert!(Opening::first(&Input::Message("do".into())).is_some());
+        assert!(Opening::first(&Input::Continue("go on".into())).is_none());
+    }
 }

@@ -7,7 +7,7 @@ use aop_turn::command::Version;
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::process::Command;
 
 /// The name on the search path.
@@ -33,10 +33,12 @@ pub(super) struct Program {
 }
 
 /// What was seen last, so that a program is asked for its version once and not in every turn.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Seen {
     path: PathBuf,
-    modified_ns: u128,
+    /// When the file was written, and when it was put there: installers may set the former as they like.
+    written: (i64, i64),
+    placed: (i64, i64),
     bytes: u64,
     version: String,
 }
@@ -122,16 +124,21 @@ fn excerpt(text: &str) -> String {
 }
 
 fn stamp(path: &Path) -> Option<Seen> {
+    use std::os::unix::fs::MetadataExt;
     let found = std::fs::metadata(path).ok()?;
-    let modified_ns = found.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-    Some(Seen { path: path.to_owned(), modified_ns, bytes: found.len(), version: String::new() })
+    Some(Seen {
+        path: path.to_owned(),
+        written: (found.mtime(), found.mtime_nsec()),
+        placed: (found.ctime(), found.ctime_nsec()),
+        bytes: found.len(),
+        version: String::new(),
+    })
 }
 
 impl Seen {
     fn remembered(&self, home: &Path) -> Option<String> {
         let known: Seen = serde_json::from_slice(&std::fs::read(home.join(SEEN)).ok()?).ok()?;
-        let same =
-            (&known.path, known.modified_ns, known.bytes) == (&self.path, self.modified_ns, self.bytes);
+        let same = Seen { version: String::new(), ..known.clone() } == *self;
         same.then_some(known.version)
     }
 

@@ -100,6 +100,17 @@ pub(super) fn read(home: &Path, thread: &str) -> Option<Rollout> {
 }
 
 impl Rollout {
+    /// A conversation of these items.
+    #[cfg(test)]
+    pub(super) fn of(items: &[Value]) -> Self {
+        let mut rollout = Rollout::default();
+        for item in items {
+            let line = serde_json::json!({"type": "response_item", "payload": item});
+            rollout.line(line.to_string().as_bytes());
+        }
+        rollout
+    }
+
     fn line(&mut self, line: &[u8]) {
         // The other kinds of line are larger and of no interest here; a cut last line is none of any kind.
         const MARK: &[u8] = b"\"response_item\"";
@@ -194,11 +205,7 @@ mod tests {
     use serde_json::json;
 
     fn rollout(items: &[Value]) -> Rollout {
-        let mut rollout = Rollout::default();
-        for item in items {
-            rollout.line(json!({"type": "response_item", "payload": item}).to_string().as_bytes());
-        }
-        rollout
+        Rollout::of(items)
     }
 
     fn call(call_id: &str, name: &str) -> Value {

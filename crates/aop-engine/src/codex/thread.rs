@@ -52,6 +52,21 @@ pub(super) fn outside_folder(request: &TurnRequest) -> Option<PathBuf> {
     Some(if request.run_dir.starts_with(&runs) { runs } else { request.run_dir.clone() })
 }
 
+/// Whether any settings may name writable folders of their own. Only then is Codex asked for them, which takes longer
+/// than everything else before a turn.
+pub(super) fn may_have_roots(home: &Path, cwd: &Path) -> bool {
+    let projects = cwd.ancestors().map(|folder| folder.join(".codex/config.toml"));
+    let files =
+        [home.join("config.toml"), PathBuf::from("/etc/codex/config.toml")].into_iter().chain(projects);
+    let names_them = |file: PathBuf| match std::fs::read(file) {
+        Ok(content) => String::from_utf8_lossy(&content).contains("writable_roots"),
+        Err(error) => {
+            error.kind() != std::io::ErrorKind::NotFound && error.kind() != std::io::ErrorKind::NotADirectory
+        }
+    };
+    files.into_iter().any(names_them)
+}
+
 /// The writable folders of the user's settings, and this one.
 pub(super) fn writable_roots(config: &Value, folder: &Path) -> Vec<Value> {
     let configured =
@@ -62,4 +77,28 @@ pub(super) fn writable_roots(config: &Value, folder: &Path) -> Vec<Value> {
         roots.push(folder);
     }
     roots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_the_users_settings_stay_writable() {
+        let config = json!({"config": {"sandbox_workspace_write": {"writable_roots": ["/opt"]}}});
+        assert_eq!(writable_roots(&config, Path::new("/p/.aop/runs")), ["/opt", "/p/.aop/runs"]);
+        assert_eq!(writable_roots(&Value::Null, Path::new("/x")), ["/x"]);
+    }
+
+    #[test]
+    fn codex_is_asked_for_its_settings_only_where_one_of_them_names_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let (home, cwd) = (dir.path().join("home"), dir.path().join("project/work"));
+        std::fs::create_dir_all(&home).unwrap();
+        std::fs::create_dir_all(dir.path().join("project/.codex")).unwrap();
+        std::fs::write(home.join("config.toml"), "model = \"a\"").unwrap();
+        assert!(!may_have_roots(&home, &cwd));
+        std::fs::write(dir.path().join("project/.codex/config.toml"), "writable_roots = []").unwrap();
+        assert!(may_have_roots(&home, &cwd));
+    }
 }

@@ -221,7 +221,11 @@ fn without_process(request: &TurnRequest, session: SessionRef, asked: Vec<String
 async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, EngineError> {
     let writable = match thread::outside_folder(request) {
         Some(folder) => {
-            let config = app.call("config/read", &json!({"cwd": request.cwd})).await.unwrap_or_default();
+            let config = if thread::may_have_roots(home, &request.cwd) {
+                app.call("config/read", &json!({"cwd": request.cwd})).await.unwrap_or_default()
+            } else {
+                Value::Null
+            };
             Some(thread::writable_roots(&config, &folder))
         }
         None => None,
@@ -317,7 +321,11 @@ impl Turn<'_> {
                     answer = None;
                     match reply? {
                         Some(reply) => self.tell_answer(&reply).await,
-                        None => Flow::GoOn,
+                        // Nobody answers for so long, or somebody else delivers it: the turn waits no longer.
+                        None => {
+                            self.asked.extend(self.open.take());
+                            Flow::GoOn
+                        }
                     }
                 }
                 message = self.app.next() => match message {
@@ -349,7 +357,7 @@ impl Turn<'_> {
         let kind = item["type"].as_str().unwrap_or_default();
         match (method, kind) {
             ("turn/started", _) => self.turn = params["turn"]["id"].as_str().map(str::to_owned),
-            ("turn/completed", _) => return Ok(Flow::Finish),
+            ("turn/completed", _) if self.is_current(&params["turn"]) => return Ok(Flow::Finish),
             // What was said to the model is on disk when it is reported as done.
             ("item/completed", "userMessage") => {
                 self.tell_session().await?;
@@ -380,6 +388,14 @@ impl Turn<'_> {
             _ => {}
         }
         Ok(Flow::GoOn)
+    }
+
+    /// Whether a turn of the engine's is the one that was begun last.
+    fn is_current(&self, turn: &Value) -> bool {
+        match (&self.turn, turn["id"].as_str()) {
+            (Some(current), Some(id)) => current == id,
+            _ => true,
+        }
     }
 
     fn uses(&self, what: &str) {

@@ -19,6 +19,7 @@ mod mcp_client;
 mod mcp_elicit;
 mod media;
 mod packets;
+mod postgres;
 mod processes;
 mod real_mcp_clients;
 mod replay;

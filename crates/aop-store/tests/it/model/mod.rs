@@ -1,5 +1,5 @@
 //! Any sequence of commands, with duplicates, reordered retries, clock jumps and changes of policy, on the
-//! in-memory store and on SQLite at once: both say the same, and what must never break does not.
+//! in-memory store and on a database at once: both say the same, and what must never break does not.
 
 mod steps;
 
@@ -23,25 +23,38 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use steps::{Step, answer, decision, expectation, steps, work};
 
-proptest! {
-    #![proptest_config(Config {
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(64),
+/// So many cases, unless the environment says otherwise.
+fn cases(usual: u32) -> Config {
+    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    Config {
+        cases: wanted.unwrap_or(usual),
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()
-    })]
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
 
     #[test]
     fn any_sequence_of_commands_keeps_the_promises_on_both_backends(steps in steps()) {
-        wait(async {
-            let dir = tempfile::TempDir::new().unwrap();
-            let mut model = Model::new(dir.path());
-            let start = [Step::CreateFeature { feature: 0 }, Step::CreateFeature { feature: 1 }];
-            for step in start.iter().chain(&steps) {
-                model.take(step).await;
-                model.compare().await;
-            }
-            model.check_logs().await;
-        });
+        let dir = tempfile::TempDir::new().unwrap();
+        wait(Model::run(&steps, |clock| Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap())));
+    }
+}
+
+mod postgres {
+    use super::*;
+    use crate::support::{new_project, postgres};
+
+    proptest! {
+        // Each look at a server costs more than one at a file, and there are many in a case.
+        #![proptest_config(Config { cases: cases(24).cases.min(500), ..cases(24) })]
+
+        #[test]
+        fn any_sequence_of_commands_keeps_the_promises(steps in steps()) {
+            wait(Model::run(&steps, |clock| Arc::new(postgres(&new_project(), clock))));
+        }
     }
 }
 
@@ -73,7 +86,18 @@ struct Model {
 }
 
 impl Model {
-    fn new(dir: &std::path::Path) -> Self {
+    /// Takes the steps on the reference and on this store.
+    async fn run(steps: &[Step], open: impl FnOnce(&Arc<ManualClock>) -> Arc<dyn Store>) {
+        let mut model = Model::new(open);
+        let start = [Step::CreateFeature { feature: 0 }, Step::CreateFeature { feature: 1 }];
+        for step in start.iter().chain(steps) {
+            model.take(step).await;
+            model.compare().await;
+        }
+        model.check_logs().await;
+    }
+
+    fn new(open: impl FnOnce(&Arc<ManualClock>) -> Arc<dyn Store>) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(crate::support::START)));
         let side = |store: Arc<dyn Store>| Side {
             store,
@@ -81,10 +105,7 @@ impl Model {
             successes: BTreeMap::new(),
             answers: BTreeMap::new(),
         };
-        let sides = [
-            side(Arc::new(MemoryStore::new(clock.clone()))),
-            side(Arc::new(SqliteStore::open(dir, clock.clone()).unwrap())),
-        ];
+        let sides = [side(Arc::new(MemoryStore::new(clock.clone()))), side(open(&clock))];
         Model { sides, clock, policy: HumanInput::default(), calls: Vec::new(), operations: 0 }
     }
 

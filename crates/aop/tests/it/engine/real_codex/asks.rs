@@ -197,3 +197,21 @@ async fn a_card_that_nobody_can_be_shown_is_told_so_and_the_turn_goes_on() {
     assert_done(&stage.run(stage.start("one")).await);
     assert!(stage.model.results_of("call_ask")[0].contains("no questions"));
 }
+
+#[tokio::test]
+async fn several_agents_of_a_project_work_at_the_same_time() {
+    let mut script = Script::new();
+    for _ in 0..4 {
+        script = script.then(Reply::text(DONE));
+    }
+    let stage = Stage::new(script);
+    let run = |name: &'static str| stage.driver.run(stage.start(name), stage.host.clone());
+    let reports = tokio::join!(run("one"), run("two"), run("three"), run("four"));
+    let reports = [reports.0, reports.1, reports.2, reports.3].map(Result::unwrap);
+    reports.iter().for_each(assert_done);
+    let mut sessions: Vec<String> =
+        reports.into_iter().map(|report| report.session.unwrap().session).collect();
+    sessions.sort();
+    sessions.dedup();
+    assert_eq!(sessions.len(), 4);
+}

@@ -8,6 +8,7 @@ use aop_turn::Mode;
 use aop_turn::command::Permissions;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A command that wants out of the sandbox and leaves a trace.
@@ -134,4 +135,54 @@ async fn the_time_a_person_takes_is_not_the_engines() {
     let (report, ()) = tokio::join!(stage.run(request), slow);
     assert_done(&report);
     assert_eq!(runs(&stage), 1);
+}
+
+/// An MCP server with one tool that asks the person before it answers. It is no more than this test needs.
+const SERVER: &str = r#"
+while read -r line; do
+  id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case "$line" in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}}' ;;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"pick","description":"Picks.","inputSchema":{"type":"object","properties":{"what":{"type":"string"}}}}]}}' ;;
+    *'"tools/call"'*) call=$id; echo '{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{"message":"Which one?","requestedSchema":{"type":"object","properties":{"db":{"type":"string"}},"required":["db"]}}}' ;;
+    *'"action"'*) said=$(printf '%s' "$line" | tr -d '"{}'); echo '{"jsonrpc":"2.0","id":'$call',"result":{"content":[{"type":"text","text":"'"$said"'"}]}}' ;;
+  esac
+done
+"#;
+
+#[tokio::test]
+async fn a_tool_of_an_mcp_server_needs_a_permission_and_what_the_server_asks_is_a_question_too() {
+    let call = Call::new("pick", "call_pick", json!({"what": "a database"})).of("mcp__other");
+    let stage = Stage::new(Script::new().then(Reply::calls([call])).then(Reply::text(DONE)));
+    let server = stage.project.path("server.sh");
+    std::fs::write(&server, SERVER).unwrap();
+    let path = stage.home.path().join(".codex/config.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    let servers = format!(
+        "[mcp_servers.other]\ncommand = \"/bin/sh\"\nargs = [\"{}\"]\nomit_tools_from = [\"deferred\"]\n",
+        server.display()
+    );
+    std::fs::write(&path, format!("{settings}{servers}")).unwrap();
+    let project = stage.project.root().to_owned();
+    let count = AtomicUsize::new(0);
+    let person = move |asked: &str| {
+        let answer = ["allow", r#"{"db": "sqlite"}"#][count.fetch_add(1, Ordering::Relaxed)];
+        assert!(answer_in(&project, asked, answer));
+    };
+    let host = Arc::new(WithPerson { inner: stage.host.clone(), person: Box::new(person) });
+    assert_done(&stage.driver.run(request(&stage), host).await.unwrap());
+    let asked = stage.host.questions().await;
+    assert_eq!(asked.len(), 2);
+    let permission = stage.host.question(&asked[0]).await.asked;
+    assert!(
+        permission.prompt.contains("pick") && permission.prompt.contains("a database"),
+        "{}",
+        permission.prompt
+    );
+    assert_eq!(stage.host.question(&asked[1]).await.asked.prompt, "other: Which one?");
+    let told = stage.model.results_of("call_pick");
+    assert!(
+        told.len() == 1 && told[0].contains("action:accept") && told[0].contains("db:sqlite"),
+        "{told:?}"
+    );
 }
