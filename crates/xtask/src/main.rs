@@ -1,6 +1,7 @@
 //! Developer commands: `cargo xtask test|chaos|fuzz|docs|dist|newcomer|tidy|bench`. What the README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
+mod bench;
 mod chaos;
 mod dist;
 mod docs;
@@ -50,7 +51,7 @@ enum Command {
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
     Bench {
-        /// What to measure: store
+        /// What to measure: store, or gate (writes docs/bench/)
         what: String,
         /// Passed on to the benchmark
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -79,14 +80,6 @@ fn run(command: Command) -> Result<()> {
         Command::Dist => dist::run(),
         Command::Newcomer(args) => newcomer::run(&args),
         Command::Tidy => tidy::run(),
-        Command::Bench { what, rest } => {
-            anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
-            process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
-            let binary = process::target().join("release/aop").display().to_string();
-            let mut args =
-                vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--", "--aop", &binary];
-            args.extend(rest.iter().map(String::as_str));
-            process::cargo(&args)
-        }
+        Command::Bench { what, rest } => bench::run(&what, &rest),
     }
 }
