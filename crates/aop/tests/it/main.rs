@@ -5,6 +5,7 @@ mod agents;
 mod asking;
 mod bad_input;
 mod crash;
+mod docs;
 mod documents;
 mod engine;
 mod export;
