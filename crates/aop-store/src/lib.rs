@@ -16,8 +16,8 @@ pub use error::StoreError;
 pub use fault::crash_point;
 pub use memory::MemoryStore;
 pub use port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
-    Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
+    QuestionPage, Receipt, Store,
 };
 pub use projection::{ProjectionError, Projector};
 pub use service::{Items, Service};

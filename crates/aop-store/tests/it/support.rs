@@ -235,7 +235,13 @@ impl World {
     /// The decision log of a feature in words.
     pub(crate) async fn log(&self, feature: &str) -> Vec<String> {
         let page = EventPage { feature: Some(feature_id(feature)), ..EventPage::default() };
-        self.store.events(page).await.unwrap().iter().map(|recorded| aop_kernel::log::sentence(&recorded.stamped)).collect()
+        self.store
+            .events(page)
+            .await
+            .unwrap()
+            .iter()
+            .map(|recorded| aop_kernel::log::sentence(&recorded.stamped))
+            .collect()
     }
 
     /// Every feature and question as a reader sees them now.
