@@ -4,9 +4,16 @@
 //! What a turn means is not decided here (that is `aop-turn`), and nothing here knows the store: whoever runs
 //! a turn is its [`Host`].
 
+mod ask;
 mod port;
+pub mod process;
+mod registry;
+pub mod scripted;
 
+pub use ask::arguments;
 pub use port::{
     Asked, Capabilities, Driver, EngineError, Host, HostError, Input, Limits, Pending, Progress, Reply,
     ReplyKind, SessionRef, TurnReport, TurnRequest,
 };
+pub use process::{Surroundings, reap_leftovers};
+pub use registry::{capabilities, driver};

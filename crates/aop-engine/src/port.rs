@@ -1,6 +1,7 @@
 //! The port: what a driver is asked to do, what it tells its host while it does it, what is left afterwards.
 
-use aop_turn::command::Permissions;
+use crate::process::Started;
+use aop_turn::command::{Conversation, Launch, Permissions, Version};
 use aop_turn::{Engine, Mode, Process, Role, Turn};
 use serde::Serialize;
 use serde_json::Value;
@@ -103,6 +104,8 @@ pub struct TurnRequest {
     pub claim: String,
     /// Whether a person may be asked.
     pub mode: Mode,
+    /// Which attempt of the role in this phase it is, from 1.
+    pub attempt: u32,
     /// False at the attempt limit: an ask is refused instead of recorded.
     pub may_ask: bool,
     /// Who decides about the engine's own permission prompts.
@@ -125,6 +128,19 @@ pub struct TurnRequest {
     pub limits: Limits,
     /// How long the process may be kept for a live answer before it is parked.
     pub warm: Duration,
+}
+
+impl TurnRequest {
+    /// What its command line is made from.
+    pub(crate) fn command<'a>(
+        &self,
+        engine: Engine,
+        conversation: Conversation<'a>,
+        version: Option<Version>,
+    ) -> Launch<'a> {
+        let TurnRequest { mode, permissions, .. } = *self;
+        Launch { engine, mode, conversation, permissions, version, output_schema: None }
+    }
 }
 
 /// A conversation of an engine.
@@ -168,6 +184,12 @@ pub enum Progress {
     Said(String),
     /// The agent uses a tool.
     Uses(String),
+}
+
+impl Progress {
+    pub(crate) fn started(process: Started) -> Self {
+        Progress::Started { pgid: process.pgid, start_time: process.start_time }
+    }
 }
 
 /// Why a host cannot go on.
@@ -263,9 +285,11 @@ pub trait Driver: Send + Sync {
     fn run(&self, request: TurnRequest, host: Arc<dyn Host>) -> Pending<'_, Result<TurnReport, EngineError>>;
 
     /// Whether the conversation's own transcript holds the reply to this question already; `None` when that
-    /// cannot be known. Asked before an answer is delivered again.
+    /// cannot be known. Asked before an answer is delivered again. The project is named because an engine may
+    /// keep its conversations there.
     fn holds_reply(
         &self,
+        project: PathBuf,
         session: SessionRef,
         question_id: String,
         call_id: Option<String>,

@@ -112,6 +112,9 @@ codes! {
     NoProject "no_project" Refused 404 retry:false human:true
         "No folder from here upward has an `.aop/` folder, so there is no project to work on."
         "Run `aop init` in the project's root, or name it with `--project DIR` or AOP_PROJECT.";
+    ProjectNotEmpty "project_not_empty" Refused 409 retry:false human:true
+        "A history is only taken into a project that has none, and this one has: the details count what is there. Nothing was changed."
+        "Make an empty project (`mkdir copy && cd copy && aop init`) and import there.";
     ForbiddenForRole "forbidden_for_role" Refused 403 retry:false human:true
         "The caller's role may not do this, or not for this feature. Agents may ask; only people answer."
         "Let a human do it from a shell that no agent started.";

@@ -1,14 +1,23 @@
-//! The doors that stay open: the tools of the contract over MCP. Nothing here decides anything; a call goes to
-//! [`aop_store::Service`] as it does from the command line, and what comes back is the same envelope.
+//! The doors that stay open: the tools of the contract over MCP and HTTP. Nothing here decides anything; a call goes
+//! to [`aop_store::Service`] as it does from the command line, and what comes back is the same envelope.
 //!
-//! `stdio` runs a server on standard input and output, `mcp/` speaks the protocol, `files` keeps the files below
-//! `.aop/features/` up to date behind the answers, `wake` wakes those who wait for an answer.
+//! `stdio` runs a server on standard input and output, `serve` one on HTTP; `mcp/` and `http/` speak the protocols,
+//! `tokens` says who may come in, `files` keeps the files below `.aop/features/` up to date behind the answers,
+//! `expiry` is the clock, `feed` hands out events, `wake` wakes those who wait for an answer.
 
+mod expiry;
+mod feed;
 mod files;
+mod http;
 mod mcp;
+mod secret;
+mod serve;
 mod stdio;
+pub mod tokens;
+mod wait;
 mod wake;
 
+pub use serve::{Ended, Ready, Serve, serve_http};
 pub use stdio::serve_stdio;
 
 use aop_kernel::role::Caller;

@@ -4,6 +4,7 @@
 mod clock;
 mod error;
 mod fault;
+mod history;
 mod memory;
 mod port;
 mod projection;
@@ -14,6 +15,7 @@ mod sqlite;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::StoreError;
 pub use fault::crash_point;
+pub use history::{Entries, Entry, Origin, Visit};
 pub use memory::MemoryStore;
 pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,

@@ -3,6 +3,7 @@
 
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
+use crate::history::{Entries, Entry, Origin, TRAVELLING, Visit, not_empty, out_of_order, stays};
 use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
@@ -49,20 +50,7 @@ struct State {
 impl MemoryStore {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let state = State {
-            ids: Ids::new(),
-            last_at: Timestamp::from_millis(0),
-            log: Vec::new(),
-            replay: Replay::default(),
-            writes: 0,
-            features: BTreeMap::new(),
-            specs: BTreeMap::new(),
-            operations: BTreeMap::new(),
-            secrets: BTreeMap::new(),
-            leases: BTreeMap::new(),
-            claims: BTreeMap::new(),
-            documents: BTreeMap::new(),
-        };
+        let state = State::new();
         MemoryStore { clock, state: Mutex::new(state), committed: watch::Sender::new(0) }
     }
 
@@ -79,7 +67,7 @@ impl MemoryStore {
         let (writes, events) = (state.writes, state.log.len());
         let result = work(&mut state, now);
         if state.writes > writes {
-            state.last_at = now;
+            state.last_at = state.last_at.max(now);
         }
         if state.log.len() > events {
             state.verify_since(events)?;
@@ -96,6 +84,56 @@ impl MemoryStore {
 }
 
 impl State {
+    fn new() -> Self {
+        State {
+            ids: Ids::new(),
+            last_at: Timestamp::from_millis(0),
+            log: Vec::new(),
+            replay: Replay::default(),
+            writes: 0,
+            features: BTreeMap::new(),
+            specs: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            leases: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            documents: BTreeMap::new(),
+        }
+    }
+
+    /// Takes one entry of a history.
+    fn take(&mut self, entry: Entry) -> Result<(), StoreError> {
+        self.writes += 1;
+        match entry {
+            Entry::Event(recorded) => {
+                let next = self.log.len() as u64 + 1;
+                if recorded.seq != next {
+                    return Err(out_of_order(next, recorded.seq));
+                }
+                self.last_at = self.last_at.max(recorded.stamped.at);
+                let id = recorded.stamped.feature_id.clone();
+                self.record(&id, &[recorded.stamped], &[]);
+            }
+            Entry::Operation { operation_id, digest, envelope } => {
+                self.operations.insert(operation_id, (digest, Envelope::from_ledger(envelope)));
+            }
+            Entry::Lease { name, epoch } => {
+                let lease = Lease { epoch, expires_at: Timestamp::from_millis(0) };
+                self.leases.insert(name, (String::new(), lease));
+            }
+            Entry::Claim { subject, holder, epoch, state } => {
+                self.claims.insert(subject, Claim { holder, epoch, state });
+            }
+            Entry::Document { shelf, key, .. } if !TRAVELLING.contains(&shelf) => {
+                return Err(stays(shelf, &key));
+            }
+            Entry::Document { shelf, key, value } => {
+                self.documents.insert((shelf, key), value);
+            }
+        }
+        Ok(())
+    }
+
     fn submit(&mut self, request: &Request, rules: &Rules, now: Timestamp) -> Result<Receipt, StoreError> {
         if let Some((digest, envelope)) = self.operations.get(request.operation_id.as_str()) {
             if *digest != request.digest {
@@ -448,6 +486,54 @@ impl Store for MemoryStore {
                 state.writes += 1;
             }
             Ok(holds)
+        }))
+    }
+
+    fn history(&self, mut visit: Visit) -> Pending<'_, Origin> {
+        ready(self.read(|state, _| {
+            let events = state.log.iter().map(|recorded| Entry::Event(recorded.clone()));
+            let operations = state.operations.iter().map(|(id, (digest, envelope))| Entry::Operation {
+                operation_id: id.clone(),
+                digest: digest.clone(),
+                envelope: envelope.as_str().to_owned(),
+            });
+            let leases = state
+                .leases
+                .iter()
+                .map(|(name, (_, lease))| Entry::Lease { name: name.clone(), epoch: lease.epoch });
+            let claims = state.claims.iter().map(|(subject, claim)| Entry::Claim {
+                subject: subject.clone(),
+                holder: claim.holder.clone(),
+                epoch: claim.epoch,
+                state: claim.state,
+            });
+            let documents = state.documents.iter().filter(|((shelf, _), _)| TRAVELLING.contains(shelf));
+            let documents = documents.map(|((shelf, key), value)| Entry::Document {
+                shelf: *shelf,
+                key: key.clone(),
+                value: value.clone(),
+            });
+            events.chain(operations).chain(leases).chain(claims).chain(documents).try_for_each(&mut visit)?;
+            Ok(Origin { project_id: "memory".to_owned(), seq: state.log.len() as u64 })
+        }))
+    }
+
+    fn restore(&self, entries: Entries) -> Pending<'_, u64> {
+        ready(self.write(|state, _| {
+            if !state.log.is_empty() || !state.operations.is_empty() {
+                return Err(not_empty(state.log.len() as u64, state.operations.len() as u64));
+            }
+            let mut restored = State::new();
+            restored.last_at = state.last_at;
+            for entry in entries {
+                restored.take(entry?)?;
+            }
+            restored.writes += state.writes;
+            // What never travels stays where it is.
+            restored.leases.extend(std::mem::take(&mut state.leases));
+            restored.documents.extend(std::mem::take(&mut state.documents));
+            *state = restored;
+            Ok(state.log.len() as u64)
         }))
     }
 

@@ -2,6 +2,7 @@
 //! pass the same contract suite.
 
 use crate::error::StoreError;
+use crate::history::{Entries, Origin, Visit};
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::Envelope;
 use aop_kernel::event::Recorded;
@@ -13,6 +14,7 @@ use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -128,7 +130,8 @@ pub struct Lease {
 }
 
 /// How far a claim has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ClaimState {
     /// Somebody will do it.
     Claimed,
@@ -269,6 +272,13 @@ pub trait Store: Send + Sync {
     /// Puts a document on a shelf, or takes it away (`None`), if what is expected holds at that moment. `true`
     /// means that it now stands so and survives power loss; `false`, that nothing was written.
     fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool>;
+
+    /// Shows the whole history as of one moment: see [`crate::Entry`] for what is in it and in which order.
+    fn history(&self, visit: Visit) -> Pending<'_, Origin>;
+
+    /// Takes a history into a project that has none, all of it in one commit or nothing; the last event. An
+    /// error among the entries undoes what came before it. `project_not_empty` when there is a history already.
+    fn restore(&self, entries: Entries) -> Pending<'_, u64>;
 
     /// Compares the tables with a replay of the log and checks the medium. Each finding is one sentence.
     fn verify(&self) -> Pending<'_, Vec<String>>;

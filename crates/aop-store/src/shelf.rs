@@ -1,10 +1,12 @@
 //! Small durable documents beside the questions: engine sessions, runs, notes, results, tokens. A shelf is a
 //! kind of them, a key is a name on it. They are no history: the last word stands, events are elsewhere.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A kind of document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shelf {
     /// Engine sessions, by feature and role.
     Sessions,

@@ -180,7 +180,7 @@ impl Play {
             Part::Helper => None,
             Part::SubAgent => Some(Reply::text("(fake) done")),
             Part::Main => {
-                let step = self.script.steps.get(self.next).cloned();
+                let step = self.script.steps.get(self.next).map(|makes| makes(request));
                 self.next += 1;
                 Some(step.unwrap_or_else(|| {
                     self.unscripted += 1;

@@ -118,11 +118,12 @@ impl Gate {
 }
 
 type Fits = Box<dyn Fn(&Received) -> bool + Send + Sync>;
+type Makes = Box<dyn Fn(&Received) -> Reply + Send + Sync>;
 
 /// What is said when.
 #[derive(Default)]
 pub struct Script {
-    pub(crate) steps: Vec<Reply>,
+    pub(crate) steps: Vec<Makes>,
     pub(crate) special: Vec<(Fits, Reply)>,
 }
 
@@ -134,8 +135,14 @@ impl Script {
 
     /// The answer to the next request of the main agent.
     #[must_use]
-    pub fn then(mut self, reply: Reply) -> Self {
-        self.steps.push(reply);
+    pub fn then(self, reply: Reply) -> Self {
+        self.then_with(move |_| reply.clone())
+    }
+
+    /// The same, made from what the request says: a model that uses what it was told.
+    #[must_use]
+    pub fn then_with(mut self, reply: impl Fn(&Received) -> Reply + Send + Sync + 'static) -> Self {
+        self.steps.push(Box::new(reply));
         self
     }
 
@@ -151,6 +158,6 @@ impl Script {
 impl fmt::Debug for Script {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let special: Vec<&Reply> = self.special.iter().map(|(_, reply)| reply).collect();
-        out.debug_struct("Script").field("steps", &self.steps).field("special", &special).finish()
+        out.debug_struct("Script").field("steps", &self.steps.len()).field("special", &special).finish()
     }
 }

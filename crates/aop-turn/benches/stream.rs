@@ -61,6 +61,7 @@ fn irrelevant(engine: Engine) -> Vec<u8> {
         }
         // Plain text has no irrelevant lines; this is the cost of taking it in.
         Engine::Iflow => return output.repeat(4_000).into_bytes(),
+        Engine::Scripted => vec![json!({"type": "other", "text": output})],
     };
     let portion: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
     portion.repeat(8_000_000 / portion.len())

@@ -103,6 +103,7 @@ pub fn command_line(launch: &Launch<'_>) -> CommandLine {
         Engine::Codex => (codex(launch), PromptBy::Stdin),
         Engine::Gemini => (gemini(launch), PromptBy::Stdin),
         Engine::Iflow => (iflow(launch), PromptBy::LastArgument),
+        Engine::Scripted => (scripted(launch), PromptBy::Stdin),
     };
     CommandLine { argv: argv.into_iter().map(str::to_owned).collect(), prompt }
 }
@@ -165,6 +166,17 @@ fn iflow<'a>(launch: &Launch<'a>) -> Vec<&'a str> {
     argv
 }
 
+/// The scripted engine is this program again. It finds its scenario by feature and role, in its environment.
+fn scripted<'a>(launch: &Launch<'a>) -> Vec<&'a str> {
+    let mut argv = vec!["aop", "scripted"];
+    argv.extend(match launch.conversation {
+        Conversation::Start(Some(id)) => vec!["--session-id", id],
+        Conversation::Start(None) => Vec::new(),
+        Conversation::Resume(id) => vec!["--resume", id],
+    });
+    argv
+}
+
 /// The parameters with which `codex app-server` starts a thread: the same rules in its own words.
 pub fn codex_thread_parameters(mode: Mode, permissions: Permissions) -> Value {
     let policy = match permissions {
@@ -199,11 +211,12 @@ mod tests {
 
     #[test]
     fn the_whole_table() {
-        use Engine::{ClaudeCode, Codex, Gemini, Iflow};
+        use Engine::{ClaudeCode, Codex, Gemini, Iflow, Scripted};
         let claude = "claude -p --output-format stream-json --verbose --permission-mode bypassPermissions";
         let codex = "codex exec --json --skip-git-repo-check --yolo";
         let gemini = "gemini --skip-trust --yolo --output-format stream-json";
         let iflow = "iflow --yolo --thinking";
+        let scripted = "aop scripted";
         for (engine, mode, start, resume) in [
             (ClaudeCode, Mode::Auto, format!("{claude} --session-id S"), format!("{claude} --resume R")),
             (
@@ -218,6 +231,13 @@ mod tests {
             (Gemini, Mode::Interactive, format!("{gemini} --session-id S"), format!("{gemini} --resume R")),
             (Iflow, Mode::Auto, format!("{iflow} -p"), format!("{iflow} --resume R -p")),
             (Iflow, Mode::Interactive, format!("{iflow} -p"), format!("{iflow} --resume R -p")),
+            (Scripted, Mode::Auto, format!("{scripted} --session-id S"), format!("{scripted} --resume R")),
+            (
+                Scripted,
+                Mode::Interactive,
+                format!("{scripted} --session-id S"),
+                format!("{scripted} --resume R"),
+            ),
         ] {
             assert_eq!(argv(&launch(engine, mode, Conversation::Start(Some("S")))), start);
             assert_eq!(argv(&launch(engine, mode, Conversation::Resume("R"))), resume);

@@ -43,6 +43,8 @@ words! {
         Gemini "gemini",
         /// iFlow: plain text that ends with an execution-info block.
         Iflow "iflow",
+        /// No agent: a scenario that is played, for demonstrations and tests.
+        Scripted "scripted",
     }
 }
 

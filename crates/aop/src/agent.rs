@@ -11,29 +11,38 @@ pub(crate) const AGENT_VARIABLE: &str = "AOP_AGENT";
 
 /// `{"feature_id": …, "role": …, "claim": …}`
 #[derive(Debug, Deserialize)]
-struct Credential {
+pub(crate) struct Credential {
     #[serde(alias = "feature")]
-    feature_id: FeatureId,
-    role: Role,
+    pub(crate) feature_id: FeatureId,
+    pub(crate) role: Role,
+    #[serde(default)]
+    pub(crate) claim: String,
 }
 
 /// Whether an engine started this program.
 pub(crate) fn present() -> bool {
-    std::env::var_os(AGENT_VARIABLE).is_some_and(|value| !value.is_empty())
+    value().is_some()
 }
 
 /// The caller: the agent named by the environment, else the given role.
 pub(crate) fn caller(role: Role, feature: Option<FeatureId>) -> Result<Caller, Refusal> {
-    let Some(value) = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()) else {
+    if !present() {
         return Ok(Caller { role, feature });
-    };
-    let credential: Credential = value
-        .to_str()
-        .and_then(|text| serde_json::from_str(text).ok())
-        .filter(|credential: &Credential| credential.role.is_worker())
-        .ok_or_else(|| {
-            Refusal::new(ErrorCode::ForbiddenForRole, format!("{AGENT_VARIABLE} is set, but names no worker"))
-                .hint(format!("it is JSON with feature_id, role and claim; unset it in a shell that no agent started (`unset {AGENT_VARIABLE}`)"))
-        })?;
+    }
+    let credential = credential()?;
     Ok(Caller { role: credential.role, feature: Some(credential.feature_id) })
+}
+
+/// The agent named by the environment.
+pub(crate) fn credential() -> Result<Credential, Refusal> {
+    let named: Option<Credential> = value().and_then(|value| serde_json::from_str(value.to_str()?).ok());
+    named.filter(|credential| credential.role.is_worker()).ok_or_else(|| {
+        let state = if present() { "is set, but names no worker" } else { "is not set: no engine started this program" };
+        Refusal::new(ErrorCode::ForbiddenForRole, format!("{AGENT_VARIABLE} {state}"))
+            .hint(format!("it is JSON with feature_id, role and claim; unset it in a shell that no agent started (`unset {AGENT_VARIABLE}`)"))
+    })
+}
+
+fn value() -> Option<std::ffi::OsString> {
+    std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty())
 }

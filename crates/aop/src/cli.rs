@@ -57,9 +57,13 @@ enum Command {
     Prompts(commands::prompts::PromptsArgs),
     Tool(commands::tool::ToolArgs),
     Mcp(commands::mcp::McpArgs),
+    Serve(commands::serve::ServeArgs),
+    Token(commands::token::TokenArgs),
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
+    Guard(commands::guard::Args),
+    Scripted(commands::scripted::Args),
 }
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
@@ -94,9 +98,13 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Prompts(args) => commands::prompts::run(&args),
         Command::Tool(args) => commands::tool::run(global, args),
         Command::Mcp(args) => commands::mcp::run(global, &args),
+        Command::Serve(args) => commands::serve::run(global, screen, &args),
+        Command::Token(args) => commands::token::run(global, args),
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
+        Command::Guard(args) => commands::guard::run(args),
+        Command::Scripted(args) => commands::scripted::run(global, args),
     }
 }
 

@@ -13,6 +13,10 @@ use serde_json::{Value, json};
 /// Asks and waits a while.
 pub const ASK_USER: &str = "ask_user";
 
+/// The same under a name that is free in Gemini CLI, which without a terminal hides every tool called `ask_user`, also
+/// those of MCP servers.
+pub const ASK_HUMAN: &str = "ask_human";
+
 /// Goes on waiting.
 pub const AWAIT_ANSWER: &str = "await_answer";
 

@@ -2,14 +2,16 @@
 
 use aop_kernel::Refusal;
 use aop_kernel::ids::quoted;
-use aop_kernel::tools::{ASK_USER, AWAIT_ANSWER, AskUser, Tool, await_answer_schema, envelope_schema};
+use aop_kernel::tools::{
+    ASK_HUMAN, ASK_USER, AWAIT_ANSWER, AskUser, Tool, await_answer_schema, envelope_schema,
+};
 use rmcp::model::{JsonObject, MetaObject, Tool as Listed, ToolAnnotations};
 use serde_json::Value;
 use std::sync::Arc;
 
 /// What a client tells its model about the server as a whole.
 pub(super) const INSTRUCTIONS: &str = "aop asks humans durably. When you need a decision, a permission or a \
-fact that only a human has, call ask_user; when it returns pending, call await_answer with its question_id. \
+fact that only a human has, call ask_user (or ask_human, where it is called that); when it returns pending, call await_answer with its question_id. \
 Never guess an answer that was asked for. Every mutating feature.* tool takes an \
 operation_id of your choice; the same id again repeats nothing and returns the first result.";
 
@@ -20,11 +22,19 @@ read text, it says what happened and what to do. With status pending, call await
 const AWAITS: &str = "Goes on waiting for the answer to a question that ask_user returned as pending. Can be \
 called any number of times, also later or in another session.";
 
-/// All of them.
-pub(super) fn tools() -> Vec<Listed> {
+/// How Gemini CLI introduces itself.
+const GEMINI: &str = "gemini-cli";
+
+/// All of them, for a client of this name.
+pub(super) fn tools(client: &str) -> Vec<Listed> {
     let output = object(envelope_schema());
+    let asks = if client.starts_with(GEMINI) { ASK_HUMAN } else { ASK_USER };
     let contract = Tool::ALL.iter().map(|tool| contract(*tool, &output));
-    [ask_user(&output), await_answer(&output)].into_iter().chain(contract).collect()
+    let asking = [
+        asking(asks, ASKS, AskUser::input_schema(), &output),
+        asking(AWAIT_ANSWER, AWAITS, await_answer_schema(), &output),
+    ];
+    asking.into_iter().chain(contract).collect()
 }
 
 fn names() -> Vec<&'static str> {
@@ -34,7 +44,7 @@ fn names() -> Vec<&'static str> {
 
 /// Whether there is such a tool.
 pub(super) fn knows(name: &str) -> bool {
-    names().contains(&name)
+    name == ASK_HUMAN || names().contains(&name)
 }
 
 /// For a name that is none of them.
@@ -42,14 +52,6 @@ pub(super) fn unknown(name: &str) -> Refusal {
     Refusal::invalid_argument(format!("there is no tool {}", quoted(name)))
         .hint(format!("the tools are {}", names().join(", ")))
         .fact("tools", names())
-}
-
-fn ask_user(output: &Arc<JsonObject>) -> Listed {
-    asking(ASK_USER, ASKS, AskUser::input_schema(), output)
-}
-
-fn await_answer(output: &Arc<JsonObject>) -> Listed {
-    asking(AWAIT_ANSWER, AWAITS, await_answer_schema(), output)
 }
 
 /// The two tools a model has to have at hand: a client that hides tools until they are searched for is told to

@@ -14,7 +14,7 @@ use crate::Door;
 use crate::files::Files;
 use crate::wake::Wakes;
 use aop_kernel::role::Caller;
-use aop_kernel::tools::{ASK_USER, AWAIT_ANSWER, Tool};
+use aop_kernel::tools::{ASK_HUMAN, ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
 use aop_store::Service;
 use elicit::Forms;
@@ -85,9 +85,10 @@ impl ServerHandler for Handler {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(catalog::tools()))
+        let client = context.client_info().map(|info| info.name).unwrap_or_default();
+        Ok(ListToolsResult::with_all_items(catalog::tools(&client)))
     }
 
     async fn call_tool(
@@ -102,7 +103,7 @@ impl ServerHandler for Handler {
         let input = Value::Object(request.arguments.unwrap_or_default());
         let received = self.secrets.take();
         let outcome = match &*request.name {
-            ASK_USER => self.ask_user(&input, reply, &context).await,
+            ASK_USER | ASK_HUMAN => self.ask_user(&input, reply, &context).await,
             AWAIT_ANSWER => self.await_answer(&input, reply, &context).await,
             name => match Tool::find(name) {
                 Ok(tool) => self.contract(tool, &input).await.map(Told::Envelope),

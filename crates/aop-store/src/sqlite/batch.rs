@@ -218,7 +218,12 @@ impl<'a> Batch<'a> {
     }
 
     /// Appends events and writes the rows they changed; `state` is the state after them.
-    fn record(&mut self, events: &[Stamped], state: &Snapshot, secrets: &[Secret]) -> Result<(), StoreError> {
+    pub(super) fn record(
+        &mut self,
+        events: &[Stamped],
+        state: &Snapshot,
+        secrets: &[Secret],
+    ) -> Result<(), StoreError> {
         let Some(feature) = state.feature.as_ref().filter(|_| !events.is_empty()) else { return Ok(()) };
         let mut touched = BTreeSet::new();
         for stamped in events {

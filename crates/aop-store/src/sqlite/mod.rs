@@ -7,6 +7,7 @@
 mod batch;
 mod claims;
 mod connect;
+mod history;
 mod inbox;
 #[cfg(test)]
 mod plan;
@@ -18,6 +19,7 @@ mod writer;
 
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::history::{Entries, Origin, Visit};
 use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,
@@ -218,6 +220,14 @@ impl Store for SqliteStore {
 
     fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool> {
         self.write(move |batch| batch.place(shelf, &key, value.as_ref(), &expect))
+    }
+
+    fn history(&self, visit: Visit) -> Pending<'_, Origin> {
+        self.read(move |reader| reader.history(visit))
+    }
+
+    fn restore(&self, entries: Entries) -> Pending<'_, u64> {
+        self.write(move |batch| batch.restore(entries))
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {

@@ -19,8 +19,8 @@ use std::path::Path;
 
 /// One snapshot of the file, and the time it is looked at.
 pub(super) struct Reader<'a> {
-    transaction: Transaction<'a>,
-    path: &'a Path,
+    pub(super) transaction: Transaction<'a>,
+    pub(super) path: &'a Path,
     now: Timestamp,
 }
 

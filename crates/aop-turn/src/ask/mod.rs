@@ -6,7 +6,7 @@ mod native;
 mod question;
 
 pub(crate) use dialect::{Payload, read_payload};
-pub(crate) use native::from_native;
+pub use native::from_native;
 pub use question::question_arguments;
 
 use crate::engine::words;

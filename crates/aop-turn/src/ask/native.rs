@@ -8,7 +8,7 @@ use aop_ask::QuestionSpec;
 use serde_json::{Map, Value, json};
 
 /// The ask behind the native asks that wait, or why there is none. `asks` is not empty.
-pub(crate) fn from_native(asks: &[&NativeAsk], attempt: u32) -> Result<Ask, String> {
+pub fn from_native(asks: &[&NativeAsk], attempt: u32) -> Result<Ask, String> {
     let mut card: Vec<CardQuestion> = Vec::new();
     let mut calls = Vec::new();
     let mut single = None;

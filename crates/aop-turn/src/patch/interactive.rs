@@ -10,8 +10,9 @@ pub(super) fn text(engine: Engine, role: Role) -> String {
         Engine::Codex => {
             "Call the `request_user_input` tool where it is offered. Elsewhere, end your turn with the question."
         }
-        Engine::Gemini => "Call the tool `mcp_aop_ask_user` with your question as `prompt`.",
+        Engine::Gemini => "Call the tool `mcp_aop_ask_human` with your question as `prompt`.",
         Engine::Iflow => "End your turn with the question; the answer is the next message you get.",
+        Engine::Scripted => "The scenario says what is asked.",
     };
     let advice = match role {
         Role::Planner => {

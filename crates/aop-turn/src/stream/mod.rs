@@ -13,6 +13,7 @@ mod iflow;
 mod json_line;
 mod lines;
 mod relevance;
+mod scripted;
 
 pub use event::{Author, Covers, Ended, Event, EventKind, Piece, Text, ToolCall, Usage};
 
@@ -38,6 +39,7 @@ enum Dialect {
     Codex(Relevance, codex::Codex),
     Gemini(Relevance, gemini::Gemini),
     Iflow(iflow::Iflow),
+    Scripted(Relevance, scripted::Scripted),
 }
 
 /// What the line formats have in common: an object per line, some of them worth reading.
@@ -70,6 +72,7 @@ impl StreamParser {
             Engine::Codex => Dialect::Codex(Relevance::new(codex::WORDS), codex::Codex::default()),
             Engine::Gemini => Dialect::Gemini(Relevance::new(gemini::WORDS), gemini::Gemini::default()),
             Engine::Iflow => Dialect::Iflow(iflow::Iflow::default()),
+            Engine::Scripted => Dialect::Scripted(Relevance::new(scripted::WORDS), scripted::Scripted),
         };
         StreamParser { splitter: LineSplitter::default(), dialect }
     }
@@ -86,7 +89,7 @@ impl StreamParser {
         self.splitter.finish(|line| dialect.line(line, sink));
         match &mut self.dialect {
             Dialect::Iflow(iflow) => iflow.finish(sink),
-            Dialect::Claude(..) | Dialect::Codex(..) | Dialect::Gemini(..) => {}
+            Dialect::Claude(..) | Dialect::Codex(..) | Dialect::Gemini(..) | Dialect::Scripted(..) => {}
         }
     }
 }
@@ -98,6 +101,7 @@ impl Dialect {
             Dialect::Codex(relevance, format) => json_line(relevance, format, line, sink),
             Dialect::Gemini(relevance, format) => json_line(relevance, format, line, sink),
             Dialect::Iflow(iflow) => iflow.line(line, sink),
+            Dialect::Scripted(relevance, format) => json_line(relevance, format, line, sink),
         }
     }
 }

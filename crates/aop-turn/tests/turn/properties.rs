@@ -62,7 +62,7 @@ fn line() -> impl Strategy<Value = Vec<u8>> {
             18 => codex::resolved(u64::from(n)),
             19 => gemini::init(),
             20 => gemini::delta(text),
-            21 => gemini::tool(&call, "mcp_aop_ask_user", &json!({"prompt": text})),
+            21 => gemini::tool(&call, "mcp_aop_ask_human", &json!({"prompt": text})),
             22 => gemini::stopped(&call),
             _ => gemini::success(),
         };

@@ -166,6 +166,7 @@ mod turn_protocol {
                 Engine::Iflow => assert!(has(&argv, "--yolo") && has(&argv, "--thinking")),
                 Engine::Codex => assert!(has(&argv, "--yolo") || has(&argv, "--full-auto")),
                 Engine::ClaudeCode => assert!(has(&argv, "bypassPermissions")),
+                Engine::Scripted => assert!(has(&argv, "scripted")),
             }
         }
     }

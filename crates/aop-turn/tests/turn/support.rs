@@ -93,6 +93,11 @@ pub(crate) fn turn(engine: Engine, text: &str) -> Vec<u8> {
             stream(&[gemini::init(), gemini::user("go"), gemini::delta(text), gemini::success()])
         }
         Engine::Iflow => iflow(text),
+        Engine::Scripted => stream(&[
+            json!({"type": "started", "session": "s-1"}),
+            json!({"type": "said", "text": text}),
+            json!({"type": "ended"}),
+        ]),
     }
 }
 
@@ -112,11 +117,15 @@ pub(crate) fn asking_turn(engine: Engine) -> Vec<u8> {
         Engine::Gemini => stream(&[
             gemini::init(),
             gemini::user("go"),
-            gemini::tool("ask__1", "mcp_aop_ask_user", &json!({"prompt": "Which database?"})),
+            gemini::tool("ask__1", "mcp_aop_ask_human", &json!({"prompt": "Which database?"})),
             gemini::stopped("ask__1"),
             gemini::success(),
         ]),
         Engine::Iflow => iflow("{\"__SKILL_DONE__\": false, \"message\": \"Which database?\"}"),
+        Engine::Scripted => stream(&[
+            json!({"type": "started", "session": "s-1"}),
+            json!({"type": "ask", "call_id": "call_1", "prompt": "Which database?"}),
+        ]),
     }
 }
 

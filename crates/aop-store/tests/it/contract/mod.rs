@@ -3,6 +3,7 @@
 mod access;
 mod arguments;
 mod edge_cases;
+mod history;
 mod holding;
 mod operations;
 mod reads;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn gemini_and_iflow_streams() {
-    let ask = |input: &Value| gemini::tool("a1", "mcp_aop_ask_user", input);
+    let ask = |input: &Value| gemini::tool("a1", "mcp_aop_ask_human", input);
     let start = || vec![gemini::init(), gemini::user("go")];
     let of = |rest: Vec<Value>| stream(&[start(), rest].concat());
     check(vec![

@@ -1,0 +1,97 @@
+//! What an engine finds around it: the environment that `aop` was started in, without `aop`'s own variables, and with
+//! what hooks and MCP servers need to find their way back.
+
+use crate::port::TurnRequest;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Variables of ours begin so. An engine inherits none of them: a credential of an outer turn would act for the
+/// wrong feature.
+const OURS: &str = "AOP_";
+
+/// Where engines are started: this program, and the environment they inherit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surroundings {
+    /// The `aop` binary: guards, hooks and MCP servers are this program again.
+    pub aop: PathBuf,
+    /// The environment, variables of ours included or not: they are left out when an engine is started.
+    pub env: BTreeMap<OsString, OsString>,
+}
+
+/// The value that marks the processes of one turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TurnMark(pub(super) String);
+
+impl TurnMark {
+    /// One that was never used.
+    pub(super) fn fresh() -> Self {
+        TurnMark(format!("t_{}", ulid::Ulid::generate()))
+    }
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_this_process() -> io::Result<Self> {
+        Ok(Surroundings { aop: std::env::current_exe()?, env: std::env::vars_os().collect() })
+    }
+
+    /// The environment of the engine for this turn. The folder of `aop` stands first on the search path, so that an
+    /// agent that calls `aop` calls this one.
+    pub fn for_turn(&self, request: &TurnRequest) -> BTreeMap<OsString, OsString> {
+        let mut env = self.inherited();
+        let agent = json!({"feature_id": request.feature_id, "role": request.role, "claim": request.claim});
+        env.insert("AOP_AGENT".into(), agent.to_string().into());
+        env.insert("AOP_PROJECT".into(), request.project.clone().into());
+        env
+    }
+
+    /// The environment of a program that is only looked at (`--version`).
+    pub fn inherited(&self) -> BTreeMap<OsString, OsString> {
+        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(OURS.as_bytes());
+        let mut env = self.env.clone();
+        env.retain(|name, _| !is_ours(name));
+        let own = self.aop.parent().map(Path::to_path_buf);
+        let path = own.into_iter().chain(self.search_path());
+        if let Ok(path) = std::env::join_paths(path) {
+            env.insert("PATH".into(), path);
+        }
+        env
+    }
+
+    /// The program of this name that an engine's environment would find.
+    pub fn find(&self, program: &str) -> Option<PathBuf> {
+        let folders = self.search_path();
+        folders.into_iter().map(|folder| folder.join(program)).find(|path| is_executable(path))
+    }
+
+    fn search_path(&self) -> Vec<PathBuf> {
+        let path = self.env.get(OsStr::new("PATH"));
+        path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default()
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_inherits_everything_but_what_is_ours() {
+        let env =
+            [("HOME", "/h"), ("AOP_AGENT", "outer"), ("AOP_X", "1"), ("AOPX", "kept"), ("PATH", "/a:/b")];
+        let env = env.map(|(name, value)| (name.into(), value.into())).into();
+        let env = Surroundings { aop: "/opt/aop/aop".into(), env }.inherited();
+        let text = |name: &str| env.get(OsStr::new(name)).map(|value| value.to_str().unwrap().to_owned());
+        assert_eq!(text("HOME").as_deref(), Some("/h"));
+        assert_eq!(text("AOPX").as_deref(), Some("kept"));
+        assert_eq!(text("PATH").as_deref(), Some("/opt/aop:/a:/b"));
+        assert_eq!((text("AOP_AGENT"), text("AOP_X")), (None, None));
+    }
+}

@@ -1,0 +1,163 @@
+//! The project's events for those who follow them. One task reads each event once and keeps the last ones at hand;
+//! whoever is further behind reads from the store. Nobody who follows holds up anybody, and nobody misses an event.
+
+use aop_kernel::Refusal;
+use aop_kernel::event::Recorded;
+use aop_kernel::ids::FeatureId;
+use aop_store::{EventPage, Store};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// So many are kept at hand …
+const KEPT: usize = 1_024;
+/// … or so many bytes of them.
+const KEPT_BYTES: usize = 8 * 1024 * 1024;
+/// So many are read or handed out at once.
+const PAGE: usize = 256;
+/// A store that cannot be read is tried again after this.
+const RETRY: Duration = Duration::from_millis(500);
+/// More than any event's number, also for a database that counts with a sign.
+const AFTER_ALL: u64 = i64::MAX as u64;
+
+/// One event as it is sent.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    /// Its number.
+    pub(crate) seq: u64,
+    /// Whose it is.
+    pub(crate) feature: FeatureId,
+    /// The event as JSON.
+    pub(crate) json: Arc<str>,
+}
+
+impl Item {
+    fn new(recorded: &Recorded) -> Self {
+        let json = serde_json::to_string(recorded)
+            .unwrap_or_else(|error| unreachable!("an event is always serializable: {error}"));
+        Item { seq: recorded.seq, feature: recorded.stamped.feature_id.clone(), json: json.into() }
+    }
+}
+
+/// The events of a project, as they come.
+#[derive(Clone)]
+pub(crate) struct Feed {
+    store: Arc<dyn Store>,
+    kept: Arc<Mutex<Kept>>,
+    last: watch::Receiver<u64>,
+}
+
+#[derive(Default)]
+struct Kept {
+    items: VecDeque<Item>,
+    bytes: usize,
+}
+
+impl Kept {
+    fn push(&mut self, item: Item) {
+        self.bytes += item.json.len();
+        self.items.push_back(item);
+        while self.items.len() > KEPT || (self.bytes > KEPT_BYTES && self.items.len() > 1) {
+            self.bytes -= self.items.pop_front().map_or(0, |oldest| oldest.json.len());
+        }
+    }
+
+    /// Those after this one, if all of them are at hand.
+    fn after(&self, seq: u64) -> Option<Vec<Item>> {
+        let first = self.items.front()?.seq;
+        let skipped = usize::try_from((seq + 1).checked_sub(first)?).ok()?;
+        Some(self.items.iter().skip(skipped).take(PAGE).cloned().collect())
+    }
+}
+
+impl Feed {
+    /// Starts the task. It ends with the store or the runtime.
+    pub(crate) async fn start(store: Arc<dyn Store>) -> Result<Self, Refusal> {
+        let mut changes = store.changes();
+        let (_, mut seen) = store.changed_since(AFTER_ALL).await?;
+        let (announce, last) = watch::channel(seen);
+        let feed = Feed { store, kept: Arc::default(), last };
+        let (store, kept) = (Arc::clone(&feed.store), Arc::clone(&feed.kept));
+        tokio::spawn(async move {
+            while changes.changed().await.is_ok() {
+                changes.borrow_and_update();
+                loop {
+                    let page = EventPage { after: seen, feature: None, limit: PAGE };
+                    let Ok(events) = store.events(page).await else {
+                        tokio::time::sleep(RETRY).await;
+                        continue;
+                    };
+                    let Some(newest) = events.last().map(|event| event.seq) else { break };
+                    let items: Vec<Item> = events.iter().map(Item::new).collect();
+                    items.into_iter().for_each(|item| lock(&kept).push(item));
+                    seen = newest;
+                    if announce.send(seen).is_err() {
+                        // Nobody can follow any more.
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(feed)
+    }
+
+    /// The number of the last event.
+    pub(crate) fn last(&self) -> u64 {
+        *self.last.borrow()
+    }
+
+    /// Changes with every new event.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.last.clone()
+    }
+
+    /// The next events after this one, in order; none when there are none yet.
+    pub(crate) async fn after(&self, seq: u64) -> Result<Vec<Item>, Refusal> {
+        if seq >= self.last() {
+            return Ok(Vec::new());
+        }
+        if let Some(items) = lock(&self.kept).after(seq) {
+            return Ok(items);
+        }
+        let page = EventPage { after: seq, feature: None, limit: PAGE };
+        Ok(self.store.events(page).await?.iter().map(Item::new).collect())
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    // A list of events is whole after any panic.
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(seq: u64) -> Item {
+        Item { seq, feature: FeatureId::parse("shop").unwrap(), json: "{}".into() }
+    }
+
+    #[test]
+    fn what_is_not_wholly_at_hand_is_left_to_the_store() {
+        let mut kept = Kept::default();
+        assert!(kept.after(0).is_none());
+        (5..10).for_each(|seq| kept.push(item(seq)));
+        let numbers =
+            |seq| kept.after(seq).map(|items| items.iter().map(|item| item.seq).collect::<Vec<_>>());
+        assert_eq!(numbers(3), None);
+        assert_eq!(numbers(4), Some(vec![5, 6, 7, 8, 9]));
+        assert_eq!(numbers(8), Some(vec![9]));
+        assert_eq!(numbers(9), Some(vec![]));
+    }
+
+    #[test]
+    fn what_is_at_hand_does_not_grow_without_end() {
+        let mut kept = Kept::default();
+        (1..=5_000).for_each(|seq| kept.push(item(seq)));
+        assert_eq!((kept.items.len(), kept.bytes), (KEPT, KEPT * 2));
+        let long: Arc<str> = "x".repeat(KEPT_BYTES).into();
+        kept.push(Item { json: long, ..item(5_001) });
+        assert_eq!(kept.items.len(), 1);
+    }
+}

@@ -1,0 +1,89 @@
+//! `POST /api/v1/tools/{name}`: the tools of the contract, called as `aop tool call` calls them, in the name that the
+//! credential gives.
+
+use super::auth::Signed;
+use super::reply::{Done, Refused, Reply};
+use super::{App, SURFACE, Shared};
+use aop_kernel::Refusal;
+use aop_kernel::tools::Tool;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, header};
+use axum::routing::post;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+
+/// The header that names an operation.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/api/v1/tools/{name}", post(tool))
+}
+
+async fn tool(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Reply {
+    let tool = Tool::find(&name).map_err(|refusal| Refused::with_status(404, refusal))?;
+    let mut input = object(&headers, &body)?;
+    if tool.is_mutating() {
+        name_operation(&headers, &mut input)?;
+    }
+    call(&app, &signed, tool, input).await
+}
+
+/// Calls a tool in somebody's name. An operator with a name answers under it, whatever the request says.
+pub(crate) async fn call(app: &App, signed: &Signed, tool: Tool, mut input: Map<String, Value>) -> Reply {
+    let caller = signed.caller()?;
+    if tool == Tool::QuestionAnswer
+        && let Some(name) = signed.answers_as()
+    {
+        input.insert("answered_by".into(), json!(name));
+    }
+    let envelope = app.service.call(tool, &caller, &Value::Object(input), SURFACE).await?;
+    if tool.is_mutating() {
+        app.files.changed();
+    }
+    Ok(Done(envelope))
+}
+
+/// The JSON object of a request; nothing is an empty one.
+pub(crate) fn object(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.to_str().unwrap_or_default());
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase());
+    if kind.as_deref().is_some_and(|kind| kind != "application/json" && !kind.ends_with("+json")) {
+        return Err(Refusal::invalid_argument("the body is not application/json")
+            .hint("send a JSON object with `Content-Type: application/json`"));
+    }
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(body) {
+        Ok(Value::Object(map)) => Ok(map),
+        Ok(_) => Err(Refusal::invalid_argument("the body is JSON, but no object")
+            .hint("send the arguments as one JSON object")),
+        Err(error) => Err(Refusal::invalid_argument(format!("the body is not JSON: {error}"))
+            .hint("send the arguments as one JSON object")),
+    }
+}
+
+/// Puts the `Idempotency-Key` where the operation id belongs. Two different names for one operation are refused.
+pub(crate) fn name_operation(headers: &HeaderMap, input: &mut Map<String, Value>) -> Result<(), Refusal> {
+    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(()) };
+    let wrong = |message: &str| Err(Refusal::invalid_argument(message).fact("argument", "operation_id"));
+    let Ok(key) = key.to_str() else {
+        return wrong("the Idempotency-Key is no operation id: 1 to 128 printable ASCII characters");
+    };
+    match input.get("operation_id") {
+        None | Some(Value::Null) => {
+            input.insert("operation_id".into(), json!(key));
+            Ok(())
+        }
+        Some(Value::String(given)) if given == key => Ok(()),
+        Some(_) => wrong("Idempotency-Key and operation_id name two different operations"),
+    }
+}

@@ -1,0 +1,222 @@
+//! Who makes a request. Programs send `Authorization: Bearer TOKEN`; browsers carry a session cookie, and then
+//! whatever changes something also carries the session's CSRF token: as the header `X-CSRF-Token` for the API, as a
+//! field for forms. A request with a wrong credential is refused and never taken for one without.
+
+use super::guard::Peer;
+use super::reply::Refused;
+use super::sessions::Session;
+use super::{App, Shared};
+use crate::secret::Sealed;
+use crate::tokens::{self, Bearer};
+use aop_kernel::role::Caller;
+use aop_kernel::{ErrorCode, Refusal};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use std::sync::Arc;
+
+/// The name of the hidden field that carries the CSRF token of a form.
+pub(crate) const CSRF_FIELD: &str = "csrf";
+
+/// The same for scripts.
+const CSRF_HEADER: &str = "x-csrf-token";
+
+/// A caller of the API.
+#[derive(Debug, Clone)]
+pub(crate) struct Signed {
+    bearer: Bearer,
+    /// The stored token behind it; `None` for the one of this process.
+    token_id: Option<String>,
+}
+
+impl Signed {
+    /// In whose name the tools of the contract are called.
+    pub(crate) fn caller(&self) -> Result<Caller, Refusal> {
+        self.bearer.caller()
+    }
+
+    /// Who it is.
+    pub(crate) fn bearer(&self) -> &Bearer {
+        &self.bearer
+    }
+
+    /// Whether the token has been neither revoked nor outlived meanwhile. One that cannot be looked up is not.
+    pub(crate) async fn still_good(&self, app: &App) -> bool {
+        match &self.token_id {
+            Some(id) => tokens::still_good(app.service.store.as_ref(), id).await.unwrap_or(false),
+            None => true,
+        }
+    }
+
+    /// The name that answers are signed with, whatever a request says; `None` leaves it to the request.
+    pub(crate) fn answers_as(&self) -> Option<&str> {
+        match &self.bearer {
+            Bearer::Operator { name } => name.as_deref(),
+            Bearer::Agent { .. } => None,
+        }
+    }
+}
+
+impl FromRequestParts<Shared> for Signed {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refused> {
+        if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
+            let text = value.to_str().unwrap_or_default();
+            let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+            let found = match token {
+                Some((_, token)) => bearer(app, token.trim()).await?,
+                None => None,
+            };
+            let Some((token_id, bearer)) = found else { return Err(app.failures.count(peer(parts)).into()) };
+            return Ok(Signed { bearer, token_id });
+        }
+        let Some(session) = session(app, &parts.headers).await? else { return Err(nobody().into()) };
+        let changes = !matches!(parts.method, Method::GET | Method::HEAD);
+        let csrf = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
+        if changes && !csrf.is_some_and(|csrf| same(&session.csrf, csrf)) {
+            return Err(forged("the request carries no CSRF token of this session in X-CSRF-Token").into());
+        }
+        Ok(Signed { bearer: Bearer::Operator { name: session.name }, token_id: session.token_id })
+    }
+}
+
+/// Somebody who has signed in, before a page. Others are sent to the login page.
+#[derive(Debug, Clone)]
+pub(crate) struct Visitor {
+    session: Session,
+}
+
+impl Visitor {
+    /// The hidden field of each form.
+    pub(crate) fn csrf(&self) -> &str {
+        &self.session.csrf
+    }
+
+    /// Ends the session.
+    pub(super) fn sign_out(&self, app: &App) {
+        app.sessions.close(&self.session);
+    }
+
+    /// Whose token it was; `None` when it has no name.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.session.name.as_deref()
+    }
+}
+
+impl FromRequestParts<Shared> for Visitor {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Response> {
+        match session(app, &parts.headers).await {
+            Ok(Some(session)) => Ok(Visitor { session }),
+            Ok(None) => {
+                let next = if parts.method == Method::GET { parts.uri.path() } else { "/" };
+                let next = super::login::local_path(next).unwrap_or("/");
+                Err(Redirect::to(&format!("/login?next={next}")).into_response())
+            }
+            Err(refusal) => Err(Refused::from(refusal).into_response()),
+        }
+    }
+}
+
+/// A form that somebody who has signed in sent from a page of ours. The fields stand in the order of the form; a
+/// name may be there more than once.
+#[derive(Debug, Clone)]
+pub(crate) struct SignedForm {
+    /// Who sent it.
+    pub(crate) visitor: Visitor,
+    /// Its fields without the CSRF token.
+    pub(crate) fields: Vec<(String, String)>,
+}
+
+impl SignedForm {
+    /// The first field of this name.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl FromRequest<Shared> for SignedForm {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, app: &Shared) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let visitor = Visitor::from_request_parts(&mut parts, app).await?;
+        let mut fields =
+            fields(Request::from_parts(parts, body)).await.map_err(IntoResponse::into_response)?;
+        let csrf = fields.iter().position(|(name, _)| name == CSRF_FIELD);
+        let csrf = csrf.map(|place| fields.remove(place).1);
+        if !csrf.is_some_and(|csrf| same(visitor.csrf(), &csrf)) {
+            let refusal = forged("the form does not come from a page of this session");
+            return Err(Refused::from(refusal).into_response());
+        }
+        Ok(SignedForm { visitor, fields })
+    }
+}
+
+/// The fields of a form.
+pub(super) async fn fields(request: Request) -> Result<Vec<(String, String)>, Refused> {
+    let form = axum::Form::<Vec<(String, String)>>::from_request(request, &()).await;
+    form.map(|axum::Form(fields)| fields).map_err(|rejection| {
+        Refusal::invalid_argument(format!("the form cannot be read: {}", rejection.body_text()))
+            .hint("send it as application/x-www-form-urlencoded")
+            .into()
+    })
+}
+
+/// The session of a browser, if it has a good one.
+async fn session(app: &App, headers: &HeaderMap) -> Result<Option<Session>, Refusal> {
+    let Some(session) = cookie(app, headers).and_then(|cookie| app.sessions.find(cookie)) else {
+        return Ok(None);
+    };
+    if let Some(id) = &session.token_id
+        && !tokens::still_good(app.service.store.as_ref(), id).await?
+    {
+        return Ok(None);
+    }
+    Ok(Some(session))
+}
+
+/// Cookies do not know ports: two servers on one machine need two names.
+pub(super) fn cookie_name(app: &App) -> String {
+    format!("aop_session_{}", app.address.port())
+}
+
+/// The value of our cookie.
+fn cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
+    let name = cookie_name(app);
+    let lines = headers.get_all(header::COOKIE).into_iter().filter_map(|line| line.to_str().ok());
+    lines
+        .flat_map(|line| line.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find_map(|(key, value)| (key == name).then_some(value))
+}
+
+/// Whom a token stands for, with its id where the store knows it.
+pub(super) async fn bearer(app: &Arc<App>, token: &str) -> Result<Option<(Option<String>, Bearer)>, Refusal> {
+    if app.own_token.opens_with(token) {
+        return Ok(Some((None, Bearer::Operator { name: None })));
+    }
+    let found = tokens::verify(app.service.store.as_ref(), token).await?;
+    Ok(found.map(|(id, bearer)| (Some(id), bearer)))
+}
+
+/// The address a request comes from.
+pub(super) fn peer(parts: &Parts) -> std::net::IpAddr {
+    parts.extensions.get::<Peer>().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
+}
+
+fn same(one: &str, other: &str) -> bool {
+    Sealed::of(one).opens_with(other)
+}
+
+fn nobody() -> Refusal {
+    Refusal::new(ErrorCode::Unauthenticated, "the request carries no credential")
+}
+
+fn forged(message: &str) -> Refusal {
+    Refusal::new(ErrorCode::ForbiddenForRole, message)
+        .hint("load the page again and send the form from there")
+}

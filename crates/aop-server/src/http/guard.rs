@@ -1,0 +1,180 @@
+//! What every request passes: it must be meant for this server (`Host`), come from no other site (`Origin`), and be
+//! small and quick. And what every response carries, so that a browser does nothing with it but show it.
+
+use super::reply::Refused;
+use super::{App, Shared};
+use aop_kernel::ids::quoted;
+use aop_kernel::tools::MAX_REQUEST_BYTES;
+use aop_kernel::{ErrorCode, Refusal};
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::{Request, State};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// A whole body has to be there after this.
+const BODY_TIME: Duration = Duration::from_secs(20);
+
+/// Of a body that is too large so much is still read: a client that is cut off in the middle of sending never reads
+/// why.
+const DRAINED: usize = 16 * 1024 * 1024;
+
+/// The address a request comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Nothing from elsewhere, no inline script or style, no frames.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    font-src 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; \
+    frame-ancestors 'none'";
+
+/// Sets the headers of every response; what a handler set itself stays.
+pub(super) async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// Lets a request in, with its body in memory, or refuses it.
+pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    if let Err(refusal) = from_here(&app, request.headers()) {
+        return Refused::from(refusal).into_response();
+    }
+    let (parts, body) = request.into_parts();
+    match whole(body).await {
+        Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
+        Err(refusal) => {
+            let mut response = Refused::from(refusal).into_response();
+            // What is left of the body is not worth reading as a next request.
+            response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            response
+        }
+    }
+}
+
+/// A page of another site that a browser was tricked into sending here names that site: in `Host` when its name was
+/// bound to our address, in `Origin` otherwise.
+fn from_here(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
+    let named: Vec<&str> =
+        headers.get_all(header::HOST).iter().filter_map(|host| host.to_str().ok()).collect();
+    let [host] = named[..] else {
+        return Err(Refusal::invalid_argument("the request has no Host header, or more than one"));
+    };
+    if !is_ours(app, host) {
+        return Err(Refusal::new(
+            ErrorCode::ForbiddenForRole,
+            format!("the request is for host {}, which is not this server", quoted(host)),
+        )
+        .hint(
+            "use the address that `aop serve` printed, or allow the name with `aop serve --allow-host NAME`",
+        ));
+    }
+    for origin in headers.get_all(header::ORIGIN) {
+        let origin = origin.to_str().unwrap_or_default();
+        let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        if !place.is_some_and(|place| place.eq_ignore_ascii_case(host)) {
+            return Err(Refusal::new(
+                ErrorCode::ForbiddenForRole,
+                format!("the request comes from a page of {}", quoted(origin)),
+            )
+            .hint("pages of other sites may not use this server"));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a `Host` is a name of this server. An address is always fine: a page that a browser loaded from an address
+/// is this server's own, whereas any name can be made to point here.
+fn is_ours(app: &App, host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    if authority.as_str().contains('@') {
+        return false;
+    }
+    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let address = name.parse::<IpAddr>().ok();
+    let local =
+        name.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback());
+    let ours = if app.address.ip().is_loopback() { local } else { local || address.is_some() };
+    ours || app.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+}
+
+async fn whole(body: Body) -> Result<Bytes, Refusal> {
+    let announced = body.size_hint().exact().unwrap_or(0);
+    if announced <= MAX_REQUEST_BYTES as u64 {
+        let mut body = body;
+        let read = timeout(BODY_TIME, up_to_limit(&mut body)).await;
+        return match read {
+            Ok(Ok(Some(bytes))) => Ok(bytes),
+            Ok(Ok(None)) => {
+                drain(body).await;
+                Err(too_large(None))
+            }
+            Ok(Err(error)) => Err(Refusal::invalid_argument(format!("the body broke off: {error}"))),
+            Err(_) => Err(Refusal::invalid_argument(format!(
+                "the body was not there after {} seconds",
+                BODY_TIME.as_secs()
+            ))
+            .hint("send the request in one go")),
+        };
+    }
+    drain(body).await;
+    Err(too_large(Some(announced)))
+}
+
+/// The body; `None` as soon as it is too large.
+async fn up_to_limit(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
+    let mut all: Vec<u8> = Vec::new();
+    while let Some(frame) = frame(body).await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if all.len() + data.len() > MAX_REQUEST_BYTES {
+            return Ok(None);
+        }
+        all.extend_from_slice(&data);
+    }
+    Ok(Some(all.into()))
+}
+
+async fn frame(body: &mut Body) -> Option<Result<hyper::body::Frame<Bytes>, axum::Error>> {
+    std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
+}
+
+async fn drain(body: Body) {
+    // However this ends, the client has been given its chance to read the answer.
+    let _ = timeout(BODY_TIME / 4, discard(body)).await;
+}
+
+async fn discard(mut body: Body) {
+    let mut read = 0;
+    while let Some(Ok(frame)) = frame(&mut body).await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > DRAINED {
+            return;
+        }
+    }
+}
+
+fn too_large(size: Option<u64>) -> Refusal {
+    let said = size.map_or_else(|| "more than that".to_owned(), |size| format!("{size} bytes"));
+    Refusal::new(
+        ErrorCode::PayloadTooLarge,
+        format!("the request has {said}; the limit is {MAX_REQUEST_BYTES} bytes"),
+    )
+    .fact("size", size)
+    .fact("limit", MAX_REQUEST_BYTES)
+}

@@ -1,0 +1,104 @@
+//! HTTP: one router for the API, MCP, events and pages. What every request passes is in `guard`; who makes it is
+//! decided in `auth`; nothing here holds a rule of its own.
+//!
+//! To add pages: put routes into [`pages::routes`]. A handler that takes an [`auth::Visitor`] is shown only to people
+//! who have signed in (everybody else goes to `/login`); one that takes an [`auth::SignedForm`] gets the fields of a
+//! form whose CSRF token has been checked. Put `visitor.csrf()` into each form as the hidden field
+//! [`auth::CSRF_FIELD`]. The content policy admits scripts and styles from this server's own files alone.
+
+pub(crate) mod api;
+pub(crate) mod auth;
+mod events;
+mod guard;
+mod health;
+mod limits;
+pub(crate) mod listen;
+mod login;
+pub(crate) mod pages;
+mod questions;
+pub(crate) mod reply;
+mod sessions;
+
+use crate::feed::Feed;
+use crate::files::Files;
+use crate::secret::Sealed;
+use crate::wake::Wakes;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::Service;
+use axum::Router;
+use axum::extract::OriginalUri;
+use axum::http::Method;
+use axum::middleware::{from_fn, from_fn_with_state};
+use limits::Failures;
+use reply::Refused;
+use sessions::Sessions;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// What this door calls itself in the resolution of a question.
+pub(crate) const SURFACE: &str = "http";
+
+/// What every handler can reach.
+pub(crate) struct App {
+    /// The store and the rules.
+    pub(crate) service: Service,
+    /// Tells the files that something changed.
+    pub(crate) files: Files,
+    /// The project's events as they come.
+    pub(crate) feed: Feed,
+    /// Wakes those who wait for a feature.
+    pub(crate) wakes: Wakes,
+    /// How long a call waits for a human unless it asks for less.
+    pub(crate) patience: Duration,
+    /// Becomes true when the server stops: waits end, streams close.
+    pub(crate) stopping: watch::Receiver<bool>,
+    /// The project's folder by name, for titles.
+    pub(crate) project: String,
+    /// Where this server listens.
+    pub(crate) address: SocketAddr,
+    /// Whether browsers reach it over TLS.
+    pub(crate) secure: bool,
+    /// Names under which it may be called, beside its addresses.
+    pub(crate) hosts: Vec<String>,
+    /// The operator's token that lives as long as this process.
+    pub(crate) own_token: Sealed,
+    /// People who have signed in.
+    pub(crate) sessions: Sessions,
+    /// Credentials that were refused lately.
+    pub(crate) failures: Failures,
+}
+
+/// The state as handlers take it.
+pub(crate) type Shared = Arc<App>;
+
+/// Everything, behind the guard.
+pub(crate) fn router(app: &Shared) -> Router {
+    Router::new()
+        .merge(health::routes())
+        .merge(api::routes())
+        .merge(questions::routes())
+        .merge(events::routes())
+        .merge(login::routes())
+        .merge(pages::routes())
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
+        .layer(from_fn_with_state(Arc::clone(app), guard::admit))
+        .layer(from_fn(guard::headers))
+        .with_state(Arc::clone(app))
+}
+
+async fn nowhere(OriginalUri(uri): OriginalUri) -> Refused {
+    let path = aop_kernel::ids::quoted(uri.path());
+    let refusal = Refusal::invalid_argument(format!("there is nothing at {path}"))
+        .hint("the API is below /api/v1; GET /api/v1/openapi.json describes it");
+    Refused::with_status(404, refusal)
+}
+
+async fn not_so(method: Method, OriginalUri(uri): OriginalUri) -> Refused {
+    let path = aop_kernel::ids::quoted(uri.path());
+    let refusal = Refusal::new(ErrorCode::UnsupportedOperation, format!("{path} takes no {method}"))
+        .hint("the Allow header names what it takes");
+    Refused::with_status(405, refusal)
+}

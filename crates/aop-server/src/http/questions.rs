@@ -1,0 +1,308 @@
+//! `/api/v1/questions`: what is asked, and what becomes of it. Each change is the tool of the contract that makes it.
+
+use super::api::{call, name_operation, object};
+use super::auth::Signed;
+use super::reply::{Done, Refused, Reply};
+use super::{App, SURFACE, Shared};
+use crate::wait::{Wait, question};
+use aop_kernel::ids::{FeatureId, OperationId, QuestionId, quoted};
+use aop_kernel::question::{Question, QuestionStatus};
+use aop_kernel::role::Caller;
+use aop_kernel::tools::{Call, QuestionFilter, Tool, lone_feature, parse};
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::QuestionPage;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A page of a list, unless it asks for another size …
+const PAGE: usize = 50;
+/// … up to this.
+const LARGEST_PAGE: usize = 500;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route("/api/v1/questions", get(list).post(create))
+        .route("/api/v1/questions/{id}", get(show))
+        .route("/api/v1/questions/{id}/answer", post(answer))
+        .route("/api/v1/questions/{id}/withdraw", post(withdraw))
+        .route("/api/v1/questions/{id}/reopen", post(reopen))
+        .route("/api/v1/questions/{id}/wait", get(wait))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Filters {
+    feature_id: Option<String>,
+    status: Option<String>,
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Listed {
+    items: Vec<Question>,
+    /// Where the next page begins; null on the last one.
+    next_cursor: Option<QuestionId>,
+}
+
+async fn list(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    filters: Result<Query<Filters>, QueryRejection>,
+) -> Reply {
+    let Query(filters) = filters.map_err(|error| query_refusal(&error))?;
+    let caller = signed.caller()?;
+    let store = &app.service.store;
+    let filter = match filters.status.as_deref() {
+        Some(name) => QuestionFilter::parse(name)?,
+        None => QuestionFilter::Only(QuestionStatus::Open),
+    };
+    let feature = filters.feature_id.as_deref().map(FeatureId::parse).transpose()?.or(own(&caller));
+    if let Some(id) = &feature {
+        owned(&caller, id)?;
+        // Says that there is no such feature.
+        app.service.feature(id).await?;
+    }
+    let after = match filters.cursor.as_deref().map(QuestionId::parse).transpose()? {
+        Some(id) => Some((question(store.as_ref(), &id).await?.created_at, id)),
+        None => None,
+    };
+    let limit = number("limit", filters.limit.as_deref(), 1, LARGEST_PAGE)?.unwrap_or(PAGE);
+    let page = QuestionPage { feature, filter, after, limit: limit + 1 };
+    let mut items = store.questions(page).await?;
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next_cursor = items.last().filter(|_| more).map(|last| last.id.clone());
+    Ok(Done(Envelope::success(&Listed { items, next_cursor })))
+}
+
+async fn show(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    Path(id): Path<String>,
+) -> Result<Response, Refused> {
+    let question = theirs(&app, &signed, &id).await?;
+    Ok(tagged(&question, &Envelope::success(&question)))
+}
+
+async fn create(State(app): State<Arc<App>>, signed: Signed, headers: HeaderMap, body: Bytes) -> Reply {
+    let caller = signed.caller()?;
+    let mut input = object(&headers, &body)?;
+    name_operation(&headers, &mut input)?;
+    let operation = operation(&mut input)?;
+    let mut default = |key: &str, value: Value| {
+        if input.get(key).is_none_or(Value::is_null) {
+            input.insert(key.to_owned(), value);
+        }
+    };
+    default("role", json!(caller.role));
+    default("session_id", json!(SURFACE));
+    default("question_type", json!("clarification"));
+    if let Some(own) = own(&caller) {
+        default("feature_id", json!(own));
+    }
+    if input.get("feature_id").is_some_and(|id| !id.is_null()) {
+        return call(&app, &signed, Tool::QuestionCreate, input).await;
+    }
+    // Without a feature the question brings one along, as with `aop ask`.
+    input.insert("feature_id".into(), json!(lone_feature(&operation)));
+    let title = input.get("prompt").and_then(Value::as_str).unwrap_or_default().to_owned();
+    let parsed = parse(Tool::QuestionCreate, &caller, &Value::Object(input), SURFACE, &app.service.rules)?;
+    let Call::Mutate(request) = parsed else {
+        return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation").into());
+    };
+    let receipt = app.service.submit(request.bringing_feature(title)).await?;
+    app.files.changed();
+    Ok(Done(receipt.envelope))
+}
+
+async fn answer(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Reply {
+    let mut input = object(&headers, &body)?;
+    if input.get("answered_by").is_none_or(Value::is_null) {
+        input.insert("answered_by".into(), json!("human"));
+    }
+    change(&app, &signed, Tool::QuestionAnswer, &id, &headers, input).await
+}
+
+async fn withdraw(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Reply {
+    let input = object(&headers, &body)?;
+    change(&app, &signed, Tool::QuestionWithdraw, &id, &headers, input).await
+}
+
+async fn reopen(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Reply {
+    let input = object(&headers, &body)?;
+    change(&app, &signed, Tool::QuestionReopen, &id, &headers, input).await
+}
+
+/// Calls the tool for one question. Its feature is looked up; a body that names another is refused with the rest of
+/// the arguments.
+async fn change(
+    app: &Arc<App>,
+    signed: &Signed,
+    tool: Tool,
+    id: &str,
+    headers: &HeaderMap,
+    mut input: Map<String, Value>,
+) -> Reply {
+    for key in ["feature_id", "question_id"] {
+        if input.contains_key(key) {
+            return Err(Refusal::invalid_argument(format!("{key} stands in the address, not in the body"))
+                .fact("argument", key)
+                .into());
+        }
+    }
+    // What a role may never do is refused before anything about the question is told.
+    let caller = signed.caller()?;
+    if tool.access(caller.role) == aop_kernel::tools::Access::Never {
+        let refusal = parse(tool, &caller, &json!({}), SURFACE, &app.service.rules).err();
+        return Err(refusal
+            .unwrap_or_else(|| Refusal::new(ErrorCode::Internal, "the role table changed"))
+            .into());
+    }
+    let question = theirs(app, signed, id).await?;
+    let stale = headers.get(header::IF_MATCH).is_some_and(|tag| *tag != etag(&question) && tag != "*");
+    // When it is closed, the tool itself says how, or gives a retry its first answer.
+    if stale && question.is_open() {
+        return Err(Refusal::new(ErrorCode::VersionConflict, format!("question {id} is not as it was read"))
+            .fact("question_id", id)
+            .into());
+    }
+    name_operation(headers, &mut input)?;
+    operation(&mut input)?;
+    input.insert("feature_id".into(), json!(question.feature_id));
+    input.insert("question_id".into(), json!(question.id));
+    call(app, signed, tool, input).await
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patience {
+    timeout_s: Option<String>,
+}
+
+/// The question when it is closed, or as it stands after a while. A server that stops answers at once.
+async fn wait(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    Path(id): Path<String>,
+    patience: Result<Query<Patience>, QueryRejection>,
+) -> Result<Response, Refused> {
+    let Query(patience) = patience.map_err(|error| query_refusal(&error))?;
+    let seconds = number("timeout_s", patience.timeout_s.as_deref(), 0, 50)?;
+    let question = theirs(&app, &signed, &id).await?;
+    let wanted = seconds.map_or(app.patience, |seconds| Duration::from_secs(seconds as u64));
+    let wait = Wait {
+        service: &app.service,
+        files: &app.files,
+        wakes: &app.wakes,
+        closed: &app.stopping,
+        patience: wanted.min(app.patience),
+    };
+    let question = wait.until_closed(&question).await?;
+    Ok(tagged(&question, &Envelope::success(&question)))
+}
+
+/// A question that the caller may see.
+async fn theirs(app: &App, signed: &Signed, id: &str) -> Result<Question, Refusal> {
+    let caller = signed.caller()?;
+    let id = QuestionId::parse(id)?;
+    let question = question(app.service.store.as_ref(), &id).await?;
+    owned(&caller, &question.feature_id)?;
+    Ok(question)
+}
+
+/// Refuses a worker that looks beyond its feature.
+pub(super) fn owned(caller: &Caller, feature: &FeatureId) -> Result<(), Refusal> {
+    if caller.owns(feature) {
+        return Ok(());
+    }
+    Err(Refusal::new(ErrorCode::ForbiddenForRole, format!("{} may not see feature '{feature}'", caller.role))
+        .hint("an agent's token is for one feature")
+        .fact("role", caller.role)
+        .fact("feature_id", feature))
+}
+
+/// The only feature a worker may see.
+pub(super) fn own(caller: &Caller) -> Option<FeatureId> {
+    caller.feature.clone().filter(|_| caller.role.is_worker())
+}
+
+/// The operation id of a request; one is made where it brings none.
+fn operation(input: &mut Map<String, Value>) -> Result<OperationId, Refusal> {
+    match input.get("operation_id") {
+        None | Some(Value::Null) => {
+            let fresh = OperationId::parse(&format!("op_{}", ulid::Ulid::generate()))?;
+            input.insert("operation_id".into(), json!(fresh));
+            Ok(fresh)
+        }
+        Some(Value::String(text)) => OperationId::parse(text),
+        Some(_) => Err(Refusal::invalid_argument("operation_id is text").fact("argument", "operation_id")),
+    }
+}
+
+/// A whole number in a query.
+pub(super) fn number(
+    name: &str,
+    text: Option<&str>,
+    least: usize,
+    most: usize,
+) -> Result<Option<usize>, Refusal> {
+    let Some(text) = text else { return Ok(None) };
+    let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+    number.map(Some).ok_or_else(|| {
+        Refusal::invalid_argument(format!(
+            "{name} {} is not a whole number from {least} to {most}",
+            quoted(text)
+        ))
+        .fact("argument", name)
+    })
+}
+
+/// A query that names what there is not.
+pub(super) fn query_refusal(rejection: &QueryRejection) -> Refusal {
+    Refusal::invalid_argument(format!("the query cannot be used: {}", rejection.body_text()))
+        .hint("GET /api/v1/openapi.json names the parameters of each address")
+}
+
+/// A question changes once, when it is closed: its status tells one version from the other.
+fn etag(question: &Question) -> HeaderValue {
+    HeaderValue::from_static(match question.state.status() {
+        QuestionStatus::Open => "\"open\"",
+        QuestionStatus::Answered => "\"answered\"",
+        QuestionStatus::Expired => "\"expired\"",
+        QuestionStatus::Withdrawn => "\"withdrawn\"",
+    })
+}
+
+fn tagged(question: &Question, envelope: &Envelope) -> Response {
+    let mut response = Done(envelope.clone()).into_response();
+    response.headers_mut().insert(header::ETAG, etag(question));
+    response
+}

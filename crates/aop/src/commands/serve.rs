@@ -1,0 +1,112 @@
+//! `aop serve`: the API, MCP, live events and pages over HTTP, for people in a browser and programs elsewhere.
+
+use crate::agent;
+use crate::cli::Global;
+use crate::config::Switch;
+use crate::output::style::bold;
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, warn};
+use crate::project::Project;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_server::{Ended, Ready, Serve, serve_http};
+use serde_json::json;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Serve the API, MCP, live events and the dashboard over HTTP
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aop serve --open                       the inbox in your browser
+  aop serve --listen 127.0.0.1:0         any free port; piped, the first line says which
+  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7417/api/v1/questions
+
+At start it prints a login link (piped: one line {\"url\",\"login_url\",\"token\"}). The token lives as long as
+the process; make lasting ones with `aop token create`. SIGTERM and Ctrl-C let requests finish first.")]
+pub(crate) struct ServeArgs {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7417")]
+    listen: SocketAddr,
+    /// Open the login link in a browser
+    #[arg(long)]
+    open: bool,
+    /// A name under which browsers may call this server, beside its addresses; give it once for each
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// How long waits last. Clients give up after a minute; tests want less.
+    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS")]
+    wait_ms: u64,
+    /// How long the head of a request may take, and an idle connection last.
+    #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS")]
+    head_ms: u64,
+}
+
+/// Serves until it is told to stop.
+pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> CommandResult {
+    refuse_agents("serve")?;
+    let project = Project::find(global)?;
+    let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
+    let name = root.file_name().map_or_else(|| "aop".to_owned(), |name| name.to_string_lossy().into_owned());
+    let session = project.open()?;
+    if !args.listen.ip().is_loopback() {
+        warn(&format!(
+            "{} can be reached from other machines, and tokens and answers travel there unencrypted",
+            args.listen
+        ));
+    }
+    let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
+    let ended = serve_http(Serve {
+        service: session.service,
+        files,
+        project: name,
+        listen: args.listen,
+        hosts: args.allow_host.clone(),
+        patience: Duration::from_millis(args.wait_ms),
+        head_time: Duration::from_millis(args.head_ms),
+        ready: match (screen.is_text(), args.open) {
+            (true, true) => |ready| open(ready, told),
+            (true, false) => told,
+            (false, true) => |ready| open(ready, line),
+            (false, false) => line,
+        },
+        warn,
+    })?;
+    Ok(match ended {
+        Ended::Terminated => Reply::printed(),
+        Ended::Interrupted => Reply::printed().exit(INTERRUPTED),
+    })
+}
+
+/// What makes or uses a person's credential is not for programs that an engine started.
+pub(super) fn refuse_agents(what: &str) -> Result<(), Refusal> {
+    if !agent::present() {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        ErrorCode::ForbiddenForRole,
+        format!("{} is set: an agent may not use `aop {what}`", agent::AGENT_VARIABLE),
+    ))
+}
+
+/// For a program that listens.
+fn line(ready: &Ready) {
+    print(&json!({"url": ready.url, "login_url": ready.login_url, "token": ready.token}).to_string());
+}
+
+/// For a person.
+fn told(ready: &Ready) {
+    print(&format!("Serving on {}\n", bold(&ready.url)));
+    print(&format!("Sign in:  {}\n", ready.login_url));
+    print("The link is good until this process ends. Ctrl-C stops it.");
+}
+
+fn open(ready: &Ready, tell: fn(&Ready)) {
+    tell(ready);
+    let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(opener);
+    command.arg(&ready.login_url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    match command.spawn() {
+        // Waited for in the background, so that it does not stay behind as a zombie.
+        Ok(mut browser) => drop(std::thread::spawn(move || browser.wait())),
+        Err(error) => warn(&format!("no browser was opened ({opener}: {error}); use the link")),
+    }
+}

@@ -1,0 +1,35 @@
+//! Engines as real processes: the guard, and each driver against the program it drives.
+
+mod guard;
+mod host;
+mod scripted;
+
+use aop_engine::Surroundings;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Surroundings with nothing of the caller's but the search path.
+fn around(home: &Path) -> Surroundings {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Surroundings {
+        aop: crate::support::binary().into(),
+        env: [("PATH".into(), path), ("HOME".into(), home.into())].into(),
+    }
+}
+
+/// Whether a process runs; one that only waits to be noticed does not.
+fn is_alive(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+        !stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['Z', 'X']))
+    })
+}
+
+/// Waits until something holds; fails after ten seconds.
+#[track_caller]
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < end, "not within ten seconds: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

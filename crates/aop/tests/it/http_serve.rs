@@ -1,0 +1,175 @@
+//! `aop serve`: how it starts, works beside others, and stops.
+
+use crate::http_client::Server;
+use crate::support::{Project, question};
+use serde_json::{Value, json};
+
+#[test]
+fn it_says_where_it_is_in_one_line_and_ends_cleanly_when_told_to() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    assert_eq!(server.login_url, format!("http://{}/login?token={}", server.address, server.token));
+    let health = server.request("GET", "/api/v1/health", &[], "").data();
+    assert_eq!(health["status"], "ok");
+    let run = server.stop();
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
+    let server = Server::start(&project);
+    server.signal("-INT");
+    assert_eq!(server.ended().code, Some(130));
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let error = project.run(&["serve", "--listen", &server.address]).refused("invalid_argument", 2);
+    assert!(error["message"].as_str().unwrap().contains(&server.address), "{error}");
+    Project::empty().run(&["serve"]).refused("no_project", 1);
+}
+
+#[test]
+fn a_tool_has_the_same_envelope_as_on_the_command_line_and_replays_byte_for_byte() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let asked = server.tool("feature.question_create", &question("shop", "op-1"));
+    assert_eq!(asked.status, 200);
+    let again = project.tool("feature.question_create", "human", &question("shop", "op-1"));
+    assert_eq!(again.stdout.trim_end(), asked.body);
+    let mut keyed = question("shop", "op-1");
+    keyed.as_object_mut().unwrap().remove("operation_id");
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", "op-1")];
+    let path = "/api/v1/tools/feature.question_create";
+    assert_eq!(server.request("POST", path, &headers, &keyed.to_string()).body, asked.body);
+    server.tool("feature.question_create", &keyed).refused(400, "operation_id_required");
+    let other = [("Authorization", bearer.as_str()), ("Idempotency-Key", "op-2")];
+    let body = question("shop", "op-1").to_string();
+    server.request("POST", path, &other, &body).refused(400, "invalid_argument");
+    server.tool("feature.nonsense", &json!({})).refused(404, "invalid_argument");
+    server.tool("feature.get", &json!({"feature_id": "none"})).refused(404, "feature_not_found");
+    server.tool("feature.get", &json!([1])).refused(400, "invalid_argument");
+}
+
+#[test]
+fn other_processes_work_on_the_same_store_meanwhile() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let mut events = server.follow(&server.token, None);
+    let id = project.ask("op-1");
+    let (first, opened) = events.next().unwrap();
+    assert_eq!(
+        (&opened["type"], &opened["question"]["question_id"]),
+        (&json!("question.opened"), &json!(id))
+    );
+    let answer = json!({"answer": "yes", "answered_by": "ana"});
+    server.send("POST", &format!("/api/v1/questions/{id}/answer"), &answer).data();
+    assert_eq!(project.feature("shop")["status"], "planning");
+    let mut rest = events;
+    let answered = std::iter::from_fn(|| rest.next()).find(|(_, event)| event["type"] == "question.answered");
+    assert_eq!(answered.unwrap().1["answered_by"], "ana");
+    let replayed: Vec<u64> = std::iter::repeat_with(|| ())
+        .scan(server.follow(&server.token, Some(0)), |events, ()| events.next())
+        .map(|(seq, _)| seq)
+        .take(usize::try_from(first).unwrap() + 2)
+        .collect();
+    assert_eq!(replayed, (1..=first + 2).collect::<Vec<_>>(), "no gaps, from the first event on");
+    server.stop();
+    project.assert_healthy();
+}
+
+#[test]
+fn what_is_due_expires_without_anybody_looking_and_the_files_show_it() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let mut events = server.follow(&server.token, None);
+    let mut asked = question("shop", "op-1");
+    asked["timeout_ms"] = json!(1_000);
+    project.tool("feature.question_create", "builder", &asked).data();
+    let expired = std::iter::from_fn(|| events.next()).find(|(_, event)| event["type"] == "question.expired");
+    assert_eq!(expired.unwrap().1["actor"], "policy");
+    server.stop();
+    let state = std::fs::read_to_string(project.path(".aop/features/shop/state.md")).unwrap();
+    assert!(state.contains("blocked"), "{state}");
+    project.assert_healthy();
+}
+
+#[test]
+fn a_wait_ends_with_the_answer_or_with_the_server() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let id = project.ask("op-1");
+    let path = format!("/api/v1/questions/{id}/wait");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| server.get(&path).data());
+        project.answer(&id, "yes").data();
+        assert_eq!(waiting.join().unwrap()["answer"], "yes");
+    });
+    let id = project.ask("op-2");
+    let path = format!("/api/v1/questions/{id}/wait");
+    assert_eq!(server.get(&format!("{path}?timeout_s=0")).data()["status"], "open");
+    server.get(&format!("{path}?timeout_s=51")).refused(400, "invalid_argument");
+    let started = std::time::Instant::now();
+    let waiting = server.begin("GET", &path);
+    // A second client that has its greeting shows that the server is past the first.
+    let mut follower = server.follow(&server.token, None);
+    server.get("/api/v1/health").data();
+    server.signal("-TERM");
+    assert_eq!(follower.next(), None, "streams are closed");
+    assert_eq!(waiting.finish().data()["status"], "open");
+    assert!(started.elapsed().as_secs() < 20);
+    assert_eq!(server.ended().code, Some(0));
+}
+
+#[test]
+fn answering_is_first_come_first_served_and_tells_the_others() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let id = project.ask("op-1");
+    let path = format!("/api/v1/questions/{id}/answer");
+    server.send("POST", &path, &json!({"answer": "perhaps"})).refused(422, "question_invalid_answer");
+    let answered = server.send("POST", &path, &json!({"answer": "yes"})).data();
+    assert_eq!((&answered["feature_status"], &answered["resumed"]), (&json!("planning"), &json!(true)));
+    let late = server.send("POST", &path, &json!({"answer": "no"})).refused(409, "question_already_answered");
+    assert_eq!(
+        (&late["details"]["answered_by"], &late["details"]["answer"]),
+        (&json!("human"), &json!("yes"))
+    );
+    server.send("POST", &path, &json!({"answer": "no", "nonsense": 1})).refused(400, "invalid_argument");
+    let unknown = "/api/v1/questions/q_01JAAAAAAAAAAAAAAAAAAAAAAA";
+    server.get(unknown).refused(404, "question_not_found");
+    server.get("/api/v1/questions/..%2f..%2fetc").refused(400, "invalid_argument");
+    let record = server.get(&format!("/api/v1/questions/{id}"));
+    assert_eq!(record.header("etag"), Some("\"answered\""));
+    assert_eq!(record.data()["answered_by"], "human");
+}
+
+#[test]
+fn lists_are_filtered_and_paged() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    for number in 0..5 {
+        let id = format!("f{number}");
+        project.create_feature(&id);
+        let mut asked = question(&id, &format!("op-{number}"));
+        asked["role"] = json!("human");
+        server.tool("feature.question_create", &asked).data();
+    }
+    let mut path = "/api/v1/questions?limit=2".to_owned();
+    let mut seen = Vec::new();
+    loop {
+        let page = server.get(&path).data();
+        let items = page["items"].as_array().unwrap();
+        assert!(items.len() <= 2);
+        seen.extend(items.iter().map(|item| item["feature_id"].as_str().unwrap().to_owned()));
+        let Value::String(next) = &page["next_cursor"] else { break };
+        path = format!("/api/v1/questions?limit=2&cursor={next}");
+    }
+    assert_eq!(seen, ["f0", "f1", "f2", "f3", "f4"]);
+    let one = server.get("/api/v1/questions?feature_id=f3").data();
+    assert_eq!(one["items"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get("/api/v1/questions?status=answered").data()["items"], json!([]));
+    for bad in ["limit=0", "limit=x", "status=king", "nonsense=1", "feature_id=..", "cursor=q"] {
+        server.get(&format!("/api/v1/questions?{bad}")).refused(400, "invalid_argument");
+    }
+    server.get("/api/v1/questions?feature_id=none").refused(404, "feature_not_found");
+}
