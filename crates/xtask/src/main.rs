@@ -1,6 +1,7 @@
-//! Developer commands: `cargo xtask test|test-engines|tidy|bench`. What the README and CI call.
+//! Developer commands: `cargo xtask test|test-engines|test-browser|tidy|bench`. What the README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
+mod browser;
 mod engines;
 mod process;
 mod test;
@@ -30,6 +31,8 @@ enum Command {
     },
     /// The real agent programs against fake models: installs them at pinned versions, then runs the tests
     TestEngines(engines::EngineTests),
+    /// The dashboard in a real browser: installs chromium where it may, then runs the tests
+    TestBrowser(browser::BrowserTests),
     /// The written invariants of the code base
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
@@ -57,6 +60,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test { nightly: true, .. } => test::nightly(),
         Command::Test { quick, .. } => test::run(quick),
         Command::TestEngines(tests) => engines::run(&tests),
+        Command::TestBrowser(tests) => browser::run(&tests),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");

@@ -1,27 +1,30 @@
 //! `cargo xtask test`: the one command that README and CI call.
 
+use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
 use crate::{process, tidy};
 use anyhow::Result;
 
-/// Format, invariants, lints, tests; the cheap ones first, the real agent programs last.
+/// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
 pub(crate) fn run(quick: bool) -> Result<()> {
     process::cargo(&["fmt", "--all", "--check"])?;
     tidy::run()?;
     if !quick {
         process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     }
-    let apart = format!("not {}", engines::REAL);
+    let apart = format!("not {} & not {}", engines::REAL, browser::BROWSER);
     if process::has_nextest() {
         process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
     } else {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
-        process::cargo(&["test", "--workspace", "--no-fail-fast", "--", "--skip", "real_"])?;
+        process::cargo(&["test", "--workspace", "--no-fail-fast", "--", "--skip", "real_", "--skip", "browser_"])?;
     }
     if quick {
-        println!("the tests of real agent programs were left out; `cargo xtask test-engines` runs them");
+        println!("the tests of real agent programs and in a browser were left out; `cargo xtask test-engines` and");
+        println!("`cargo xtask test-browser` run them");
         return Ok(());
     }
+    browser::run(&BrowserTests::default())?;
     engines::run(&EngineTests::default())
 }
 

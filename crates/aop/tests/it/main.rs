@@ -4,6 +4,8 @@
 mod agents;
 mod asking;
 mod bad_input;
+mod browser;
+mod browser_pages;
 mod crash;
 mod documents;
 mod engine;
@@ -17,6 +19,7 @@ mod mcp_client;
 mod mcp_elicit;
 mod media;
 mod packets;
+mod pages;
 mod processes;
 mod real_mcp_clients;
 mod replay;
