@@ -17,10 +17,21 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
     } else {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
-        process::cargo(&["test", "--workspace", "--no-fail-fast", "--", "--skip", "real_", "--skip", "browser_"])?;
+        process::cargo(&[
+            "test",
+            "--workspace",
+            "--no-fail-fast",
+            "--",
+            "--skip",
+            "real_",
+            "--skip",
+            "browser_",
+        ])?;
     }
     if quick {
-        println!("the tests of real agent programs and in a browser were left out; `cargo xtask test-engines` and");
+        println!(
+            "the tests of real agent programs and in a browser were left out; `cargo xtask test-engines` and"
+        );
         println!("`cargo xtask test-browser` run them");
         return Ok(());
     }

@@ -1,9 +1,9 @@
 //! A browser: Debian's chromium through chromedriver, spoken to in plain WebDriver. Headless, with a profile of its
 //! own, ended with the test.
 
-use crate::http_client::{Server, read_answer};
+use crate::http_client::Server;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -96,9 +96,20 @@ impl Browser {
             body.len()
         );
         stream.write_all(head.as_bytes()).unwrap();
-        let answer = read_answer(&mut BufReader::new(stream));
-        let value = answer.json()["value"].clone();
-        if answer.status == 200 { Ok(value) } else { Err(value) }
+        // The driver keeps its connections, whatever is asked; its answers say how long they are.
+        let mut reader = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(reader.read_line(&mut head).unwrap() > 0, "chromedriver hung up: {head}");
+        }
+        let status = head.split(' ').nth(1).unwrap().to_owned();
+        let lines = head.lines().filter_map(|line| line.split_once(':'));
+        let length = lines.into_iter().find(|(key, _)| key.eq_ignore_ascii_case("content-length")).unwrap().1;
+        let mut body = vec![0; length.trim().parse().unwrap()];
+        reader.read_exact(&mut body).unwrap();
+        let mut answer: Value = serde_json::from_slice(&body).unwrap();
+        let value = answer["value"].take();
+        if status == "200" { Ok(value) } else { Err(value) }
     }
 
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {

@@ -234,7 +234,7 @@ fn read_head(reader: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
     }
 }
 
-pub(crate) fn read_answer(reader: &mut impl BufRead) -> Answer {
+fn read_answer(reader: &mut impl BufRead) -> Answer {
     let (status, headers) = read_head(reader);
     let mut body = Vec::new();
     // Every request of this client asks for the connection to be closed after the answer.
