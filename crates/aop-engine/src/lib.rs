@@ -5,10 +5,14 @@
 //! a turn is its [`Host`].
 
 mod ask;
+pub mod claude;
+mod codex;
 mod port;
 pub mod process;
+pub mod program;
 mod registry;
 pub mod scripted;
+pub mod words;
 
 pub use ask::arguments;
 pub use port::{

@@ -7,6 +7,7 @@ use crate::question::{Question, QuestionState, Resolution, ResumeStatus};
 use crate::role::Role;
 use crate::status::Status;
 use crate::time::Timestamp;
+use crate::work::{CheckName, TurnEnd, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -24,6 +25,31 @@ pub enum Event {
     /// Somebody wrote into the decision log.
     #[serde(rename = "feature.noted")]
     Noted { note: String },
+    /// A worker's turn began, under a claim that names it for ever.
+    #[serde(rename = "turn.began")]
+    TurnBegan {
+        claim: String,
+        epoch: u64,
+        role: Role,
+        engine: String,
+        attempt: u32,
+        reply_to: Option<QuestionId>,
+    },
+    /// A turn that was cut off goes on under the same claim.
+    #[serde(rename = "turn.continued")]
+    TurnContinued { claim: String, epoch: u64 },
+    /// A turn came to its end.
+    #[serde(rename = "turn.ended")]
+    TurnEnded { claim: String, role: Role, end: TurnEnd },
+    /// Check commands began.
+    #[serde(rename = "check.began")]
+    CheckBegan { name: CheckName, epoch: u64, commit: String },
+    /// Check commands ended.
+    #[serde(rename = "check.ended")]
+    CheckEnded { name: CheckName, commit: String, passed: bool, note: String },
+    /// The feature's commit was brought into a branch.
+    #[serde(rename = "feature.merged")]
+    Merged { commit: String, merge_commit: String, into: String },
     /// A question was asked.
     #[serde(rename = "question.opened")]
     QuestionOpened { question: Box<Question> },
@@ -45,6 +71,12 @@ impl Event {
             Event::FeatureCreated { .. } => "feature.created",
             Event::StatusChanged { .. } => "feature.status_changed",
             Event::Noted { .. } => "feature.noted",
+            Event::TurnBegan { .. } => "turn.began",
+            Event::TurnContinued { .. } => "turn.continued",
+            Event::TurnEnded { .. } => "turn.ended",
+            Event::CheckBegan { .. } => "check.began",
+            Event::CheckEnded { .. } => "check.ended",
+            Event::Merged { .. } => "feature.merged",
             Event::QuestionOpened { .. } => "question.opened",
             Event::QuestionAnswered { .. } => "question.answered",
             Event::QuestionExpired { .. } => "question.expired",
@@ -59,7 +91,15 @@ impl Event {
             Event::QuestionAnswered { question_id, .. }
             | Event::QuestionExpired { question_id, .. }
             | Event::QuestionWithdrawn { question_id, .. } => Some(question_id),
-            Event::FeatureCreated { .. } | Event::StatusChanged { .. } | Event::Noted { .. } => None,
+            Event::FeatureCreated { .. }
+            | Event::StatusChanged { .. }
+            | Event::Noted { .. }
+            | Event::TurnBegan { .. }
+            | Event::TurnContinued { .. }
+            | Event::TurnEnded { .. }
+            | Event::CheckBegan { .. }
+            | Event::CheckEnded { .. }
+            | Event::Merged { .. } => None,
         }
     }
 }
@@ -171,6 +211,7 @@ impl Snapshot {
                     open_question_count: 0,
                     role: None,
                     engine: None,
+                    work: Work::default(),
                     version: 0,
                     created_at: at,
                     updated_at: at,
@@ -178,10 +219,21 @@ impl Snapshot {
             }
             Event::StatusChanged { from, to, reason } => self.move_to(*from, *to, reason.as_deref(), at),
             Event::Noted { .. } => {}
+            Event::TurnBegan { .. }
+            | Event::TurnContinued { .. }
+            | Event::TurnEnded { .. }
+            | Event::CheckBegan { .. }
+            | Event::CheckEnded { .. }
+            | Event::Merged { .. } => {
+                if let Some(feature) = &mut self.feature {
+                    feature.worked(&stamped.event, at);
+                }
+            }
             Event::QuestionOpened { question } => {
                 self.questions.push((**question).clone());
                 if let Some(feature) = &mut self.feature {
                     feature.open_question_count += 1;
+                    feature.work.asked_again(question.reopened_from.as_ref(), &question.id);
                 }
             }
             Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {
@@ -235,6 +287,7 @@ impl Snapshot {
             (from, Status::Blocked) => Some(from),
             _ => None,
         };
+        feature.work.status_changed(from, to);
         feature.status = to;
         feature.status_reason = reason.map(str::to_owned);
         feature.waiting = waiting;

@@ -5,6 +5,7 @@ use crate::question::ResumeStatus;
 use crate::role::Role;
 use crate::status::{ActivityState, Held, Status};
 use crate::time::Timestamp;
+use crate::work::Work;
 use serde::{Deserialize, Serialize};
 
 /// What a feature in `awaiting_input` waits for. Present exactly then.
@@ -43,6 +44,9 @@ pub struct Feature {
     pub role: Option<Role>,
     /// The engine that has it.
     pub engine: Option<String>,
+    /// What runners did for it, as far as the next step depends on it.
+    #[serde(default)]
+    pub work: Work,
     /// Counts its events; two projections of one feature are ordered by it.
     pub version: u64,
     /// When it was created.
@@ -98,9 +102,10 @@ impl Feature {
         }
     }
 
-    /// The record, given whether a runner holds the feature.
+    /// The record. A turn or check whose end is not committed holds the feature, whoever else may.
     pub fn record(&self, held: Held) -> FeatureRecord {
         let human_input = self.human_input();
+        let held = if self.work.is_under_way() { Held::Yes } else { held };
         FeatureRecord {
             feature_id: self.id.clone(),
             title: self.title.clone(),

@@ -21,6 +21,8 @@ pub mod role;
 pub mod status;
 pub mod time;
 pub mod tools;
+pub mod words;
+pub mod work;
 
 pub use code::ErrorCode;
 pub use envelope::{Envelope, Refusal};

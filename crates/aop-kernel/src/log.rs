@@ -19,6 +19,22 @@ pub fn sentence(stamped: &Stamped) -> String {
             )
         }
         Event::Noted { note } => format!("{actor} noted: {}", one_line(note)),
+        Event::TurnBegan { claim, role, engine, attempt, reply_to, .. } => match reply_to {
+            Some(question) => {
+                format!("{role} goes on with the end of {question} ({engine}, attempt {attempt}, {claim})")
+            }
+            None => format!("{role} began a turn ({engine}, attempt {attempt}, {claim})"),
+        },
+        Event::TurnContinued { claim, .. } => format!("the turn {claim} was cut off and goes on"),
+        Event::TurnEnded { role, end, .. } => format!("{role} {}", one_line(&end.in_words())),
+        Event::CheckBegan { name, commit, .. } => format!("{name} checks began on {}", short(commit)),
+        Event::CheckEnded { name, passed, note, .. } => {
+            let how = if *passed { "passed" } else { "failed" };
+            format!("{name} checks {how}: {}", one_line(note))
+        }
+        Event::Merged { commit, merge_commit, into } => {
+            format!("{} was merged into {} as {}", short(commit), one_line(into), short(merge_commit))
+        }
         Event::QuestionOpened { question } => opened(question),
         Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {
             let answer = shown(answer);
@@ -40,6 +56,11 @@ pub fn sentence(stamped: &Stamped) -> String {
             format!("{question_id} withdrawn by {actor}{note}")
         }
     }
+}
+
+/// As much of a commit's name as people read.
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
 }
 
 fn opened(question: &Question) -> String {

@@ -1,5 +1,6 @@
 //! The status of a feature: the one table of legal moves, and the activity state that is read off it.
 
+use crate::role::Role;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -55,6 +56,20 @@ impl Status {
     /// Finds a status by its name.
     pub fn parse(name: &str) -> Option<Status> {
         Status::ALL.iter().copied().find(|status| status.as_str() == name)
+    }
+
+    /// The worker that has the feature in this phase; none where no worker does.
+    pub fn worker(self) -> Option<Role> {
+        match self {
+            Status::Planning => Some(Role::Planner),
+            Status::Building => Some(Role::Builder),
+            Status::Qa => Some(Role::Qa),
+            Status::Blocked
+            | Status::AwaitingInput
+            | Status::ReadyToMerge
+            | Status::Merged
+            | Status::Failed => None,
+        }
     }
 
     /// Nothing happens to a terminal feature any more.

@@ -1,18 +1,25 @@
-//! Durable storage: the port, its SQLite and in-memory implementations, the files below `.aop/features/`, and
+//! Durable storage: the port, its SQLite, PostgreSQL and in-memory implementations, the files below `.aop/features/`, and
 //! the use cases that every surface calls.
 
+mod check;
 mod clock;
+mod copy;
+mod decide;
 mod error;
 mod fault;
 mod history;
 mod memory;
+mod overlay;
 mod port;
+mod postgres;
 mod projection;
+mod rows;
 mod service;
 mod shelf;
 mod sqlite;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use copy::{Copied, copy};
 pub use error::StoreError;
 pub use fault::crash_point;
 pub use history::{Entries, Entry, Origin, Visit};
@@ -21,6 +28,7 @@ pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,
 };
+pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
 pub use projection::{ProjectionError, Projector};
 pub use service::{Items, Service};
 pub use shelf::{Expect, Shelf};

@@ -249,6 +249,9 @@ pub trait Store: Send + Sync {
     /// Erases a secret answer once it was delivered. Erasing twice is no error.
     fn forget(&self, id: QuestionId) -> Pending<'_, ()>;
 
+    /// Puts a secret answer away again, for a copy of a project. Nothing happens when the question is not there.
+    fn entrust(&self, id: QuestionId, answer: Value) -> Pending<'_, ()>;
+
     /// Takes or renews a lease. `None` when somebody else holds it.
     fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>>;
 

@@ -1,1 +1,40 @@
 //! The run loop: features from specification to ready-to-merge around the questions of their agents.
+//!
+//! The way of a feature: [`Runner`] finds out that something can be done for it and gives it a task → `step` says
+//! what comes next, from the stored state alone → `turn/` runs one turn of an engine and commits what came of it,
+//! `check` runs check commands, `gate` asks what an instruction packet wants to know → and again, until there is
+//! nothing to do: the feature waits for a person, is blocked, or is done. A waiting feature has no task.
+//!
+//! Everything that is done is committed before and after: whoever comes next, this run or another after a crash,
+//! sees the same next step. `lease` keeps two runs apart.
+
+mod check;
+mod files;
+mod gate;
+mod git;
+mod lease;
+mod merge;
+mod note;
+mod phase;
+mod place;
+mod process;
+mod prompt;
+mod runner;
+mod settings;
+mod step;
+mod turn;
+
+pub use check::CheckReport;
+pub use files::Files;
+pub use git::{Git, GitError};
+pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
+pub use merge::merge;
+pub use note::{Note, leave_note};
+pub use phase::schema_of;
+pub use place::Place;
+pub use runner::{Notice, Reason, RunEnd, Runner};
+pub use settings::{Checks, Drivers, EngineChoice, Settings};
+pub use turn::session_of;
+
+/// What this crate calls itself in the log.
+pub(crate) const SURFACE: &str = "run";

@@ -1,5 +1,5 @@
 //! For tests and self-tests: fake model servers on loopback that play a script and keep what they received, and
-//! a clean environment for the agent programs that talk to them.
+//! a clean environment for the agent programs that talk to them; and throw-away PostgreSQL servers.
 //!
 //! Nothing here is a model. A [`FakeModel`] speaks one [`Wire`] format, answers the n-th request of the main
 //! agent with the n-th reply of its [`Script`], and never lets the small requests that the programs make on
@@ -7,6 +7,7 @@
 
 mod clean;
 mod model;
+pub mod postgres;
 mod received;
 mod script;
 mod wire;

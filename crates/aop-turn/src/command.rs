@@ -177,8 +177,10 @@ fn scripted<'a>(launch: &Launch<'a>) -> Vec<&'a str> {
     argv
 }
 
-/// The parameters with which `codex app-server` starts a thread: the same rules in its own words.
-pub fn codex_thread_parameters(mode: Mode, permissions: Permissions) -> Value {
+/// The parameters with which `codex app-server` starts a thread: the same rules in its own words. The asking tool is
+/// there in both modes: in auto mode the agent is told in reply that nobody is, where Codex itself would only say
+/// that the tool is unavailable.
+pub fn codex_thread_parameters(permissions: Permissions) -> Value {
     let policy = match permissions {
         Permissions::Auto => "never",
         Permissions::Ask => "on-request",
@@ -186,7 +188,7 @@ pub fn codex_thread_parameters(mode: Mode, permissions: Permissions) -> Value {
     json!({
         "approvalPolicy": policy,
         "sandbox": "workspace-write",
-        "config": {"features.default_mode_request_user_input": mode == Mode::Interactive},
+        "config": {"features.default_mode_request_user_input": true},
     })
 }
 
@@ -284,13 +286,10 @@ mod tests {
         let mut launch = launch(Engine::ClaudeCode, Mode::Auto, Conversation::Start(None));
         launch.permissions = Permissions::Ask;
         assert!(argv(&launch).ends_with("--permission-mode default --permission-prompt-tool stdio"));
-        assert_eq!(
-            codex_thread_parameters(Mode::Interactive, Permissions::Ask)["approvalPolicy"],
-            "on-request"
-        );
-        let auto = codex_thread_parameters(Mode::Auto, Permissions::Auto);
+        assert_eq!(codex_thread_parameters(Permissions::Ask)["approvalPolicy"], "on-request");
+        let auto = codex_thread_parameters(Permissions::Auto);
         assert_eq!(auto["approvalPolicy"], "never");
-        assert_eq!(auto["config"]["features.default_mode_request_user_input"], false);
+        assert_eq!(auto["config"]["features.default_mode_request_user_input"], true);
     }
 
     #[test]

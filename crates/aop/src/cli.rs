@@ -39,6 +39,10 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Init(commands::init::InitArgs),
+    Run(commands::run::RunArgs),
+    Resume(commands::run::ResumeArgs),
+    Merge(commands::merge::MergeArgs),
+    Send(commands::send::SendArgs),
     Status(commands::status::StatusArgs),
     Features(commands::features::FeaturesArgs),
     Questions(commands::questions::QuestionsArgs),
@@ -50,6 +54,8 @@ enum Command {
     Cancel(commands::cancel::CancelArgs),
     Log(commands::log::LogArgs),
     Replay(commands::replay::ReplayArgs),
+    Export(commands::export::ExportArgs),
+    Import(commands::import::ImportArgs),
     Turn(commands::turn::TurnArgs),
     Engine(commands::engine::EngineArgs),
     Spec(commands::spec::SpecArgs),
@@ -59,10 +65,12 @@ enum Command {
     Mcp(commands::mcp::McpArgs),
     Serve(commands::serve::ServeArgs),
     Token(commands::token::TokenArgs),
+    Store(commands::store::StoreArgs),
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
     Guard(commands::guard::Args),
+    Hook(commands::hook::Args),
     Scripted(commands::scripted::Args),
 }
 
@@ -80,6 +88,10 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
     let global = &cli.global;
     match cli.command {
         Command::Init(args) => commands::init::run(global, &args),
+        Command::Run(args) => commands::run::run(global, screen, args),
+        Command::Resume(args) => commands::run::resume(global, screen, args),
+        Command::Merge(args) => commands::merge::run(global, &args),
+        Command::Send(args) => commands::send::run(global, &args),
         Command::Status(args) => commands::status::run(global, &args),
         Command::Features(args) => commands::features::run(global, args),
         Command::Questions(args) => commands::questions::run(global, &args),
@@ -91,6 +103,8 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Cancel(args) => commands::cancel::run(global, &args),
         Command::Log(args) => commands::log::run(global, screen, &args),
         Command::Replay(args) => commands::replay::run(global, &args),
+        Command::Export(args) => commands::export::run(global, &args),
+        Command::Import(args) => commands::import::run(global, &args),
         Command::Turn(args) => commands::turn::run(&args),
         Command::Engine(args) => commands::engine::run(&args),
         Command::Spec(args) => commands::spec::run(&args),
@@ -100,10 +114,12 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Mcp(args) => commands::mcp::run(global, &args),
         Command::Serve(args) => commands::serve::run(global, screen, &args),
         Command::Token(args) => commands::token::run(global, args),
+        Command::Store(args) => commands::store::run(global, &args),
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
         Command::Guard(args) => commands::guard::run(args),
+        Command::Hook(args) => commands::hook::run(global, &args),
         Command::Scripted(args) => commands::scripted::run(global, args),
     }
 }

@@ -3,6 +3,9 @@
 
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::{ErrorCode, Refusal};
+use aop_store::PostgresOptions;
+use aop_supervisor::EngineChoice;
+use aop_turn::Engine;
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,16 +61,56 @@ pub(crate) enum StoreChoice {
     /// The embedded store in `.aop/aop.db`.
     #[default]
     Sqlite,
+    /// A project on PostgreSQL.
+    Postgres(Address),
+}
+
+/// An address that may hold a password, and is therefore never shown as it is.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Address(String);
+
+impl Address {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&without_password(&self.0))
+    }
+}
+
+impl StoreChoice {
+    /// Reads `sqlite` or a `postgres://` address; why not, in words that show no password.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text == "sqlite" {
+            return Ok(StoreChoice::Sqlite);
+        }
+        if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
+            let shown = without_password(text);
+            return Err(format!(
+                "'{shown}' is no store; use sqlite or postgres://user@host/database?project=NAME"
+            ));
+        }
+        match PostgresOptions::parse(text) {
+            Ok(_) => Ok(StoreChoice::Postgres(Address(text.to_owned()))),
+            Err(error) => Err(error.to_string()),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for StoreChoice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match String::deserialize(deserializer)?.as_str() {
-            "sqlite" => Ok(StoreChoice::Sqlite),
-            other => {
-                Err(D::Error::custom(format!("store '{other}' is not available in this version; use sqlite")))
-            }
-        }
+        StoreChoice::parse(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// A text with whatever stands between `://` and the last `@` behind it made unreadable.
+fn without_password(text: &str) -> String {
+    match text.split_once("://").and_then(|(before, rest)| Some((before, rest.rsplit_once('@')?.1))) {
+        Some((before, after)) => format!("{before}://…@{after}"),
+        None => text.to_owned(),
     }
 }
 
@@ -75,12 +118,12 @@ impl<'de> Deserialize<'de> for StoreChoice {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Run {
-    execution_mode: ExecutionMode,
-    max_parallel: Positive,
-    max_attempt: Positive,
-    repair_rounds: u32,
-    retries: u32,
-    warm_ms: u64,
+    pub(crate) execution_mode: ExecutionMode,
+    pub(crate) max_parallel: Positive,
+    pub(crate) max_attempt: Positive,
+    pub(crate) repair_rounds: u32,
+    pub(crate) retries: u32,
+    pub(crate) warm_ms: u64,
 }
 
 impl Default for Run {
@@ -106,7 +149,7 @@ pub(crate) enum ExecutionMode {
 
 /// A whole number of at least 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Positive(u32);
+pub(crate) struct Positive(pub(crate) u32);
 
 impl<'de> Deserialize<'de> for Positive {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -121,9 +164,9 @@ impl<'de> Deserialize<'de> for Positive {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Engines {
-    default: EngineName,
-    roles: BTreeMap<WorkerRole, EngineName>,
-    permissions: Permissions,
+    pub(crate) default: EngineName,
+    pub(crate) roles: BTreeMap<WorkerRole, EngineName>,
+    pub(crate) permissions: Permissions,
 }
 
 impl Default for Engines {
@@ -164,9 +207,9 @@ pub(crate) enum Permissions {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Checks {
-    fast: Vec<String>,
-    full: Vec<String>,
-    timeout_s: Positive,
+    pub(crate) fast: Vec<String>,
+    pub(crate) full: Vec<String>,
+    pub(crate) timeout_s: Positive,
 }
 
 impl Default for Checks {
@@ -179,7 +222,7 @@ impl Default for Checks {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Notify {
-    bell: bool,
+    pub(crate) bell: bool,
 }
 
 impl Default for Notify {
@@ -202,6 +245,31 @@ impl<'de> Deserialize<'de> for Switch {
             "on" | "true" => Ok(Switch::On),
             "off" | "false" => Ok(Switch::Off),
             other => Err(D::Error::custom(format!("'{other}' is neither on nor off"))),
+        }
+    }
+}
+
+impl EngineName {
+    /// The engine.
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            EngineName::ClaudeCode => Engine::ClaudeCode,
+            EngineName::Codex => Engine::Codex,
+            EngineName::Gemini => Engine::Gemini,
+            EngineName::Iflow => Engine::Iflow,
+            EngineName::Scripted => Engine::Scripted,
+        }
+    }
+}
+
+impl Engines {
+    /// Who plays which role.
+    pub(crate) fn choice(&self) -> EngineChoice {
+        let of = |role| self.roles.get(&role).copied().unwrap_or(self.default).engine();
+        EngineChoice {
+            planner: of(WorkerRole::Planner),
+            builder: of(WorkerRole::Builder),
+            qa: of(WorkerRole::Qa),
         }
     }
 }
@@ -233,7 +301,11 @@ impl Config {
                 other => other,
             };
             let written = line.and_then(|line| text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
-            invalid(path, line, &format!("{message} in `{}`", written.unwrap_or_default().trim()))
+            invalid(
+                path,
+                line,
+                &format!("{message} in `{}`", without_password(written.unwrap_or_default().trim())),
+            )
         })?;
         if let Some(timeout_ms) = config.policy.execution.human_input_timeout_ms
             && !says(text, "/policy/execution/human_input/timeout_ms")
@@ -320,6 +392,9 @@ mod tests {
                 "a whole number of 0 or more",
             ),
             ("store: mysql\n", 1, "mysql"),
+            ("store: postgres://ann:hunter2@db:x/team\n", 1, "cannot be read"),
+            ("store: postgres://ann:hunter2@db/team?project=a%20b\n", 1, "cannot name a project"),
+            ("store: mysql://ann:hunter2@db/team\n", 1, "use sqlite or postgres"),
             ("projections: maybe\n", 1, "maybe"),
             ("run: { max_parallel: 0 }\n", 1, "at least 1"),
             ("store: sqlite\nrun: { max_parallel: 2\n", 2, "unclosed"),
@@ -332,6 +407,7 @@ mod tests {
                 refusal.message
             );
             assert!(refusal.message.contains(part), "{text}: {}", refusal.message);
+            assert!(!refusal.message.contains("hunter2"), "{}", refusal.message);
         }
     }
 

@@ -7,6 +7,7 @@ mod commands;
 mod config;
 mod input;
 mod output;
+mod place;
 mod project;
 mod prompt;
 

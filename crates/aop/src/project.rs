@@ -4,12 +4,13 @@ use crate::agent;
 use crate::cli::Global;
 use crate::config::{Config, Switch};
 use crate::output::warn;
+use crate::place::Place;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Projector, Service, SqliteStore, Store, SystemClock};
+use aop_store::{Projector, Service, Store};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -64,13 +65,14 @@ impl Project {
 
     /// Opens the store for this caller.
     pub(crate) fn open_as(self, caller: Caller) -> Result<Session, Refusal> {
-        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&self.dir(), Arc::new(SystemClock))?);
+        let place = Place::of(&self.dir(), &self.config.store)?;
+        let store = place.open(&self.dir())?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}"))
             })?;
         let rules = Arc::new(self.config.rules());
-        Ok(Session { project: self, service: Service { store, rules }, caller, runtime })
+        Ok(Session { project: self, place, service: Service { store, rules }, caller, runtime })
     }
 }
 
@@ -81,6 +83,7 @@ fn no_project(message: &str) -> Refusal {
 /// An open store, the caller, and something to wait with.
 pub(crate) struct Session {
     pub(crate) project: Project,
+    pub(crate) place: Place,
     pub(crate) service: Service,
     pub(crate) caller: Caller,
     runtime: Runtime,

@@ -2,7 +2,9 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
 mod browser;
+mod chaos;
 mod engines;
+mod postgres;
 mod process;
 mod test;
 mod tidy;
@@ -33,6 +35,8 @@ enum Command {
     TestEngines(engines::EngineTests),
     /// The dashboard in a real browser: installs chromium where it may, then runs the tests
     TestBrowser(browser::BrowserTests),
+    /// A seeded campaign of faults against the real binary; every round ends with a list of invariants
+    Chaos(chaos::ChaosArgs),
     /// The written invariants of the code base
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
@@ -61,6 +65,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test { quick, .. } => test::run(quick),
         Command::TestEngines(tests) => engines::run(&tests),
         Command::TestBrowser(tests) => browser::run(&tests),
+        Command::Chaos(args) => chaos::run(&args),
         Command::Tidy => tidy::run(),
         Command::Bench { what, rest } => {
             anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");

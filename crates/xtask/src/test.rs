@@ -2,7 +2,7 @@
 
 use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
-use crate::{process, tidy};
+use crate::{chaos, postgres, process, tidy};
 use anyhow::Result;
 
 /// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
@@ -12,21 +12,23 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     if !quick {
         process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     }
-    let apart = format!("not {} & not {}", engines::REAL, browser::BROWSER);
+    let mut apart = format!("not {} and not {}", engines::REAL, browser::BROWSER);
+    let mut skipped = vec!["--skip", "real_", "--skip", "browser_"];
+    if quick {
+        apart.push_str(" and not test(/postgres/)");
+        skipped.extend(["--skip", "postgres"]);
+        println!("the tests on PostgreSQL are left out");
+    } else {
+        postgres::require()?;
+    }
     if process::has_nextest() {
         process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
     } else {
         println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
-        process::cargo(&[
-            "test",
-            "--workspace",
-            "--no-fail-fast",
-            "--",
-            "--skip",
-            "real_",
-            "--skip",
-            "browser_",
-        ])?;
+        process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped.as_slice()].concat())?;
+    }
+    if !quick {
+        chaos::short()?;
     }
     if quick {
         println!(
@@ -42,6 +44,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
 /// The same properties with many more cases, in optimised code. Not the binary's own tests: the crash points
 /// they need are only in builds with debug assertions.
 pub(crate) fn nightly() -> Result<()> {
+    postgres::require()?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
     process::with_variable("PROPTEST_CASES", "10000", &args)

@@ -50,7 +50,9 @@ impl Surroundings {
 
     /// The environment of a program that is only looked at (`--version`).
     pub fn inherited(&self) -> BTreeMap<OsString, OsString> {
-        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(OURS.as_bytes());
+        // Tests kill hooks at named points too; release builds have none of these points.
+        let for_tests = |name: &OsStr| cfg!(debug_assertions) && name == "AOP_CRASH_AT";
+        let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(OURS.as_bytes()) && !for_tests(name);
         let mut env = self.env.clone();
         env.retain(|name, _| !is_ours(name));
         let own = self.aop.parent().map(Path::to_path_buf);

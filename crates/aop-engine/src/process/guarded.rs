@@ -1,6 +1,7 @@
 //! `aop`'s side of a guard: a handle on one engine process.
 
 use super::environment::TurnMark;
+use super::family::{kill_group, process};
 use super::frame::{Frame, Kind, encoded, receive_async};
 use super::record::{MARK, Record};
 use super::{Started, reap_leftovers};
@@ -231,6 +232,11 @@ impl Guarded {
         let _ = self.control.send(encoded(Kind::Input, bytes));
     }
 
+    /// Counts as if something had been heard: the silence has a reason.
+    pub fn touch(&mut self) {
+        self.heard = Instant::now();
+    }
+
     /// Ends standard input.
     pub fn close_stdin(&mut self) {
         let _ = self.control.send(encoded(Kind::CloseInput, &[]));
@@ -304,6 +310,16 @@ impl Guarded {
         self.errors.extend_from_slice(bytes);
         let surplus = self.errors.len().saturating_sub(ERRORS_KEPT);
         self.errors.drain(..surplus);
+    }
+}
+
+/// The engine goes at once, not when the runtime gets round to closing the pipe; the guard ends the rest.
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        let Started { pgid, start_time } = self.started;
+        if self.code.is_none() && process(pgid).is_some_and(|engine| engine.start_time == start_time) {
+            kill_group(pgid);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod record;
 pub use environment::Surroundings;
 pub use guard::{GuardArgs, guard};
 pub use guarded::{Cause, End, Guarded, Launch, Stdin};
+pub(crate) use record::end_turn_of;
 pub use record::reap_leftovers;
 
 use serde::{Deserialize, Serialize};

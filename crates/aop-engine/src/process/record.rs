@@ -57,3 +57,13 @@ pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
         _ => Ok(killed),
     }
 }
+
+/// Ends everything of the turn that a process belongs to, when that is a turn of ours; any other process is left alone.
+pub(crate) fn end_turn_of(pid: i32) {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mut variables =
+        environment.split(|byte| *byte == 0).filter_map(|variable| std::str::from_utf8(variable).ok());
+    if let Some(mark) = variables.find(|variable| variable.starts_with(&format!("{MARK}="))) {
+        kill_marked(mark);
+    }
+}

@@ -9,6 +9,7 @@ mod guard;
 mod reopen;
 mod transition;
 mod withdraw;
+mod work;
 
 pub use answer::Answer;
 pub use create::CreateQuestion;
@@ -18,6 +19,7 @@ pub use guard::{Action, permit};
 pub use reopen::Reopen;
 pub use transition::{Cancel, Retry, Transition};
 pub use withdraw::Withdraw;
+pub use work::{BeginCheck, BeginTurn, EndCheck, EndTurn, Merge};
 
 use crate::code::ErrorCode;
 use crate::envelope::{Envelope, Refusal};
@@ -53,6 +55,16 @@ pub enum Command {
     Cancel(Cancel),
     /// `aop retry`
     Retry(Retry),
+    /// A worker's turn begins or goes on.
+    BeginTurn(BeginTurn),
+    /// It came to its end.
+    EndTurn(Box<EndTurn>),
+    /// Checks begin.
+    BeginCheck(BeginCheck),
+    /// They ended.
+    EndCheck(EndCheck),
+    /// `aop merge`
+    Merge(Merge),
 }
 
 impl Command {
@@ -68,6 +80,11 @@ impl Command {
             Command::Reopen(command) => &command.feature_id,
             Command::Cancel(command) => &command.feature_id,
             Command::Retry(command) => &command.feature_id,
+            Command::BeginTurn(command) => &command.feature_id,
+            Command::EndTurn(command) => &command.feature_id,
+            Command::BeginCheck(command) => &command.feature_id,
+            Command::EndCheck(command) => &command.feature_id,
+            Command::Merge(command) => &command.feature_id,
         }
     }
 
@@ -82,7 +99,12 @@ impl Command {
             | Command::AppendLog(_)
             | Command::CreateQuestion(_)
             | Command::Cancel(_)
-            | Command::Retry(_) => None,
+            | Command::Retry(_)
+            | Command::BeginTurn(_)
+            | Command::EndTurn(_)
+            | Command::BeginCheck(_)
+            | Command::EndCheck(_)
+            | Command::Merge(_) => None,
         }
     }
 }
@@ -160,6 +182,11 @@ pub fn apply(
         Command::Reopen(command) => command.apply(draft, rules),
         Command::Cancel(command) => command.apply(draft),
         Command::Retry(command) => command.apply(draft),
+        Command::BeginTurn(command) => command.apply(draft),
+        Command::EndTurn(command) => command.apply(draft),
+        Command::BeginCheck(command) => command.apply(draft),
+        Command::EndCheck(command) => command.apply(draft),
+        Command::Merge(command) => command.apply(draft),
     }
 }
 

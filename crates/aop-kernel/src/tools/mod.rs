@@ -7,6 +7,7 @@ mod ask_user;
 mod digest;
 mod operator;
 mod parse;
+mod runner;
 mod schema;
 
 pub use access::{Access, Tool};
@@ -16,4 +17,5 @@ pub use ask_user::{
 pub use digest::digest_of;
 pub use operator::OperatorCommand;
 pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, parse};
+pub use runner::runner_request;
 pub use schema::envelope_schema;

@@ -11,7 +11,7 @@ use crate::lifecycle::{
     Answer, AppendLog, Command, CreateFeature, CreateQuestion, Reopen, Request, Transition, Withdraw,
 };
 use crate::policy::{DecisionPolicy, Rules};
-use crate::question::{Asked, ExpectedAnswer, QuestionStatus, QuestionType};
+use crate::question::{Asked, EngineRef, ExpectedAnswer, QuestionStatus, QuestionType};
 use crate::role::{Caller, Role};
 use crate::status::Status;
 use aop_ask::QuestionSpec;
@@ -327,6 +327,15 @@ fn asks_as_itself(caller: &Caller, role: Role) -> Result<(), Refusal> {
 }
 
 impl Request {
+    /// A question of an engine's session carries the way back to it.
+    #[must_use]
+    pub fn asked_by(mut self, engine: EngineRef) -> Self {
+        if let Command::CreateQuestion(create) = &mut self.command {
+            create.asked.engine_ref = Some(engine);
+        }
+        self
+    }
+
     /// `aop ask` without a feature: the question brings its own feature along, in the same commit.
     #[must_use]
     pub fn bringing_feature(mut self, title: String) -> Self {

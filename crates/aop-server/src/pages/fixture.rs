@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
 use aop_kernel::policy::{HumanInput, Rules};
-use aop_kernel::question::{Asked, Question};
+use aop_kernel::question::Asked;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Call, Tool, parse};
@@ -50,11 +50,6 @@ impl World {
     pub(crate) async fn answer(&self, feature: &str, id: &str, answer: Value) {
         let input = json!({"feature_id": feature, "question_id": id, "answer": answer, "answered_by": "ada"});
         self.try_call(Tool::QuestionAnswer, input).await.unwrap();
-    }
-
-    pub(crate) async fn question(&self, id: &str) -> Question {
-        let id = aop_kernel::ids::QuestionId::parse(id).unwrap();
-        self.service.store.question(id).await.unwrap().unwrap()
     }
 }
 

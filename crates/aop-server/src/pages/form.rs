@@ -209,7 +209,8 @@ impl Form {
                 .map(|option| option.label.as_str())
                 .collect();
             lines.extend(Some(field.text()).filter(|text| !text.trim().is_empty()));
-            kept.push((field.header.clone(), lines.join("\n")));
+            let header = if self.mapping { field.header.clone() } else { String::new() };
+            kept.push((header, lines.join("\n")));
         }
         let words = self.words.iter().filter(|words| !words.trim().is_empty());
         kept.extend(words.map(|words| ("In your own words".to_owned(), words.clone())));

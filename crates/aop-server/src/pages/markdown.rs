@@ -31,12 +31,14 @@ pub(crate) fn plain(text: &str) -> String {
         end -= 1;
     }
     let mut words = String::new();
-    for event in Parser::new(text.get(..end).unwrap_or_default()) {
+    for event in Parser::new_ext(text.get(..end).unwrap_or_default(), Options::ENABLE_TABLES) {
         match event {
             Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
                 words.push_str(&text);
             }
-            Event::End(TagEnd::Paragraph | TagEnd::Item | TagEnd::Heading(_) | TagEnd::CodeBlock)
+            Event::End(
+                TagEnd::Paragraph | TagEnd::Item | TagEnd::Heading(_) | TagEnd::CodeBlock | TagEnd::TableCell,
+            )
             | Event::SoftBreak
             | Event::HardBreak => words.push(' '),
             _ => {}

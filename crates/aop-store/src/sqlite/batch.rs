@@ -1,20 +1,20 @@
 //! Writing inside one transaction: the ledger, the snapshot, the kernel's decision, and the rows it gives.
 
 use super::connect::{PROJECT, explain, unavailable};
-use super::read::{parse_feature, parse_question};
 use crate::clock::Ids;
+use crate::decide::decide;
 use crate::error::StoreError;
 use crate::port::Receipt;
+use crate::rows::{Change, QuestionRow, parse_question, snapshot};
 use aop_kernel::Envelope;
-use aop_kernel::event::{Event, Snapshot, Stamped};
+use aop_kernel::event::Snapshot;
 use aop_kernel::ids::{FeatureId, QuestionId};
-use aop_kernel::lifecycle::{self, Moment, Request, Secret};
+use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
-use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+use serde_json::Value;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Due features that one call expires at most, so that a long backlog is worked off in several commits.
@@ -26,7 +26,7 @@ pub(super) struct Batch<'a> {
     path: &'a Path,
     ids: &'a mut Ids,
     pub(super) now: Timestamp,
-    seq: u64,
+    pub(super) seq: u64,
     /// Whether any row was written: then the time of this batch is time that has been used.
     wrote: Cell<bool>,
     /// Whether a secret was erased: then its older copies in the log have to go as well.
@@ -138,18 +138,16 @@ impl<'a> Batch<'a> {
         if let Some(envelope) = self.replay(request)? {
             return Ok(Receipt { envelope, seq: self.seq, fresh: false });
         }
-        let feature_id = request.command.feature_id();
-        let snapshot = self.snapshot(feature_id, request.command.question_id())?;
-        let expiry = lifecycle::expire_due(&snapshot, self.now);
-        self.record(&expiry.events, &expiry.state, &expiry.secrets)?;
-        let moment = Moment { now: self.now, question_id: self.ids.question(self.now)? };
-        let outcome = lifecycle::apply(&expiry.state, request, &moment, rules)?;
-        self.record(&outcome.events, &outcome.state, outcome.secret.as_slice())?;
+        let snapshot = self.snapshot(request.command.feature_id(), request.command.question_id())?;
+        let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
+        self.write(decision.expiry)?;
+        let (change, envelope) = decision.outcome?;
+        self.write(change)?;
         self.execute(
             "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
-            (PROJECT, request.operation_id.as_str(), &request.digest, outcome.envelope.as_str()),
+            (PROJECT, request.operation_id.as_str(), &request.digest, envelope.as_str()),
         )?;
-        Ok(Receipt { envelope: outcome.envelope, seq: self.seq, fresh: true })
+        Ok(Receipt { envelope, seq: self.seq, fresh: true })
     }
 
     /// The first success of this operation, if there was one; a mismatch when it was another request.
@@ -179,8 +177,9 @@ impl<'a> Batch<'a> {
             let feature_id = FeatureId::parse(feature_id)?;
             let snapshot = self.snapshot(&feature_id, None)?;
             let expiry = lifecycle::expire_due(&snapshot, self.now);
-            self.record(&expiry.events, &expiry.state, &expiry.secrets)?;
-            changed += usize::from(!expiry.events.is_empty());
+            let change = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)?;
+            changed += usize::from(change.is_some());
+            self.write(change)?;
         }
         Ok(changed)
     }
@@ -201,111 +200,65 @@ impl<'a> Batch<'a> {
             (PROJECT, feature_id.as_str()),
             |row| row.get::<_, String>(0),
         )?;
-        let mut questions =
-            records.iter().map(|record| parse_question(record)).collect::<Result<Vec<Question>, _>>()?;
-        questions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        let mut snapshot = snapshot(feature.as_deref(), &records)?;
         if let Some(id) = question_id
-            && !questions.iter().any(|question| question.id == *id)
+            && snapshot.question(id).is_none()
         {
             let named = self.first(
                 "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
                 (PROJECT, id.as_str(), feature_id.as_str()),
                 |row| row.get::<_, String>(0),
             )?;
-            questions.extend(named.map(|record| parse_question(&record)).transpose()?);
+            snapshot.questions.extend(named.map(|record| parse_question(&record)).transpose()?);
         }
-        Ok(Snapshot { feature: feature.map(|record| parse_feature(&record)).transpose()?, questions })
+        Ok(snapshot)
     }
 
-    /// Appends events and writes the rows they changed; `state` is the state after them.
-    pub(super) fn record(
-        &mut self,
-        events: &[Stamped],
-        state: &Snapshot,
-        secrets: &[Secret],
-    ) -> Result<(), StoreError> {
-        let Some(feature) = state.feature.as_ref().filter(|_| !events.is_empty()) else { return Ok(()) };
-        let mut touched = BTreeSet::new();
-        for stamped in events {
-            self.append(stamped)?;
-            match &stamped.event {
-                Event::FeatureCreated { spec: Some(spec), .. } => {
-                    self.execute(
-                        "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)",
-                        (PROJECT, feature.id.as_str(), spec),
-                    )?;
-                }
-                event => touched.extend(event.question_id()),
-            }
+    /// Writes the rows of a change.
+    pub(super) fn write(&mut self, change: Option<Change>) -> Result<(), StoreError> {
+        let Some(change) = change else { return Ok(()) };
+        for row in &change.events {
+            self.execute(
+                "INSERT INTO events (project, seq, feature_id, event) VALUES (?1, ?2, ?3, ?4)",
+                (PROJECT, row.seq, &row.feature_id, &row.event),
+            )?;
+            self.execute(
+                "INSERT INTO log (project, feature_id, seq, at, question_id, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                (PROJECT, &row.feature_id, row.seq, row.at, &row.question_id, &row.line),
+            )?;
+        }
+        let (feature_id, status, adhoc, version) = &change.feature.columns;
+        if let Some(spec) = &change.spec {
+            self.execute(
+                "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)",
+                (PROJECT, feature_id, spec),
+            )?;
         }
         self.execute(
             "INSERT INTO features (project, feature_id, status, adhoc, version, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6",
-            (
-                PROJECT,
-                feature.id.as_str(),
-                feature.status.as_str(),
-                feature.adhoc,
-                feature.version.cast_signed(),
-                json(feature)?,
-            ),
+            (PROJECT, feature_id, status, adhoc, version, &change.feature.record),
         )?;
-        for question in touched.into_iter().filter_map(|id| state.question(id)) {
-            self.write_question(question)?;
-        }
-        for secret in secrets {
+        for QuestionRow { columns: (id, feature, status, created, expires, answered), record } in
+            &change.questions
+        {
             self.execute(
-                "INSERT INTO secrets (project, question_id, feature_id, answer) VALUES (?1, ?2, ?3, ?4)",
-                (PROJECT, secret.question_id.as_str(), feature.id.as_str(), secret.answer.to_string()),
+                "INSERT INTO questions (project, question_id, feature_id, status, created_at, expires_at, answered_at, record)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT (project, question_id) DO UPDATE SET status = ?4, answered_at = ?7, record = ?8",
+                (PROJECT, id, feature, status, created, expires, answered, record),
             )?;
         }
-        if feature.status.is_terminal() {
-            let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
-            self.erased |= self.execute(sql, (PROJECT, feature.id.as_str()))? > 0;
+        for (question_id, answer) in &change.secrets {
+            self.execute(
+                "INSERT INTO secrets (project, question_id, feature_id, answer) VALUES (?1, ?2, ?3, ?4)",
+                (PROJECT, question_id, feature_id, answer),
+            )?;
         }
-        Ok(())
-    }
-
-    fn append(&mut self, stamped: &Stamped) -> Result<(), StoreError> {
-        self.seq += 1;
-        self.execute(
-            "INSERT INTO events (project, seq, feature_id, event) VALUES (?1, ?2, ?3, ?4)",
-            (PROJECT, self.seq.cast_signed(), stamped.feature_id.as_str(), json(stamped)?),
-        )?;
-        self.execute(
-            "INSERT INTO log (project, feature_id, seq, at, question_id, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            (
-                PROJECT,
-                stamped.feature_id.as_str(),
-                self.seq.cast_signed(),
-                stamped.at.as_millis(),
-                stamped.event.question_id().map(QuestionId::as_str),
-                aop_kernel::log::sentence(stamped),
-            ),
-        )?;
-        Ok(())
-    }
-
-    fn write_question(&self, question: &Question) -> Result<(), StoreError> {
-        let answered_at = match &question.state {
-            QuestionState::Answered { at, .. } => Some(at.as_millis()),
-            QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
-        };
-        self.execute(
-            "INSERT INTO questions (project, question_id, feature_id, status, created_at, expires_at, answered_at, record)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (project, question_id) DO UPDATE SET status = ?4, answered_at = ?7, record = ?8",
-            (
-                PROJECT,
-                question.id.as_str(),
-                question.feature_id.as_str(),
-                question.state.status().as_str(),
-                question.created_at.as_millis(),
-                question.expires_at.map(Timestamp::as_millis),
-                answered_at,
-                json(question)?,
-            ),
-        )?;
+        if change.wipes_secrets {
+            let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
+            self.erased |= self.execute(sql, (PROJECT, feature_id))? > 0;
+        }
         Ok(())
     }
 
@@ -314,6 +267,13 @@ impl<'a> Batch<'a> {
         let sql = "DELETE FROM secrets WHERE project = ?1 AND question_id = ?2";
         self.erased |= self.execute(sql, (PROJECT, id.as_str()))? > 0;
         Ok(())
+    }
+
+    /// Puts a secret away.
+    pub(super) fn entrust(&mut self, id: &QuestionId, answer: &Value) -> Result<(), StoreError> {
+        let sql = "INSERT OR REPLACE INTO secrets (project, question_id, feature_id, answer)
+                   SELECT project, question_id, feature_id, ?3 FROM questions WHERE project = ?1 AND question_id = ?2";
+        self.execute(sql, (PROJECT, id.as_str(), answer.to_string())).map(drop)
     }
 
     /// Runs one statement; how many rows it changed.
@@ -351,9 +311,4 @@ impl<'a> Batch<'a> {
         };
         run().map_err(|error| explain(self.path, &error))
     }
-}
-
-fn json(value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value)
-        .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })
 }

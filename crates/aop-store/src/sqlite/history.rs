@@ -6,6 +6,7 @@ use super::read::Reader;
 use crate::error::StoreError;
 use crate::history::{Entries, Entry, Origin, TRAVELLING, Visit, not_empty, out_of_order, stays};
 use crate::port::ClaimState;
+use crate::rows::Change;
 use crate::shelf::Shelf;
 use aop_kernel::replay::Replay;
 use rusqlite::Row;
@@ -108,7 +109,10 @@ impl Batch<'_> {
                 // The clock that wrote this may have been ahead of ours; time never runs backwards.
                 self.now = self.now.max(recorded.stamped.at);
                 if let Some(state) = replay.features.get(&recorded.stamped.feature_id) {
-                    self.record(std::slice::from_ref(&recorded.stamped), state, &[])?;
+                    let mut seq = recorded.seq - 1;
+                    let change = Change::of(std::slice::from_ref(&recorded.stamped), state, &[], &mut seq)?;
+                    self.seq = seq;
+                    self.write(change)?;
                 }
             }
             Entry::Operation { operation_id, digest, envelope } => {

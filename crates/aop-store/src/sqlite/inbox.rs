@@ -1,8 +1,9 @@
 //! Reading what is urgent or recent without reading all there is: the pages people look at most.
 
-use super::read::{Reader, parse_question};
+use super::read::Reader;
 use crate::error::StoreError;
 use crate::port::{Inbox, QuestionPage};
+use crate::rows::parse_question;
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::{Question, QuestionStatus};

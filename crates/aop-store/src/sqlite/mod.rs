@@ -194,6 +194,10 @@ impl Store for SqliteStore {
         self.write(move |batch| batch.forget(&id))
     }
 
+    fn entrust(&self, id: QuestionId, answer: Value) -> Pending<'_, ()> {
+        self.write(move |batch| batch.entrust(&id, &answer))
+    }
+
     fn acquire_lease(&self, name: String, holder: String, ttl_ms: u64) -> Pending<'_, Option<Lease>> {
         self.write(move |batch| batch.acquire_lease(&name, &holder, ttl_ms))
     }

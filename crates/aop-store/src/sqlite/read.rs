@@ -2,18 +2,19 @@
 
 use super::connect::{PROJECT, explain};
 use crate::error::StoreError;
+use crate::overlay::Overlay;
 use crate::port::{EventPage, FeatureFiles, FeaturePage, QuestionPage};
-use aop_kernel::event::{Recorded, Snapshot, Stamped};
+use crate::rows::{parse, parse_changed, parse_event, parse_feature, parse_question, snapshot};
+use aop_kernel::event::{Recorded, Snapshot};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::expire_due;
-use aop_kernel::question::{Question, QuestionState, QuestionStatus};
+use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row, Transaction};
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -22,13 +23,6 @@ pub(super) struct Reader<'a> {
     pub(super) transaction: Transaction<'a>,
     pub(super) path: &'a Path,
     now: Timestamp,
-}
-
-/// What the clock has done to features and questions without anybody having written it yet.
-#[derive(Default)]
-struct Overlay {
-    features: BTreeMap<FeatureId, Feature>,
-    questions: BTreeMap<QuestionId, Question>,
 }
 
 impl<'a> Reader<'a> {
@@ -65,10 +59,7 @@ impl<'a> Reader<'a> {
              ORDER BY created_at, question_id",
             &[&id.as_str()],
         )?;
-        Ok(Snapshot {
-            feature: feature.first().map(|record| parse_feature(record)).transpose()?,
-            questions: open.iter().map(|record| parse_question(record)).collect::<Result<_, _>>()?,
-        })
+        snapshot(feature.first().map(String::as_str), &open)
     }
 
     /// What is due and not written yet, of one feature or of all. Usually nothing.
@@ -83,14 +74,7 @@ impl<'a> Reader<'a> {
             if only.is_some_and(|only| *only != id) {
                 continue;
             }
-            let before = self.committed(&id)?;
-            let after = expire_due(&before, self.now).state;
-            let changed = after
-                .questions
-                .into_iter()
-                .filter(|question| before.question(&question.id) != Some(question));
-            overlay.questions.extend(changed.map(|question| (question.id.clone(), question)));
-            overlay.features.extend(after.feature.map(|feature| (id, feature)));
+            overlay.add(&self.committed(&id)?, self.now);
         }
         Ok(overlay)
     }
@@ -102,7 +86,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn features(&self, page: &FeaturePage) -> Result<Vec<Feature>, StoreError> {
-        let mut overlay = self.overlay(page.only.as_ref())?;
+        let overlay = self.overlay(page.only.as_ref())?;
         let records = match &page.only {
             Some(id) => self.texts(
                 "SELECT record FROM features WHERE project = ?1 AND feature_id = ?2",
@@ -113,15 +97,8 @@ impl<'a> Reader<'a> {
                 &[&page.adhoc],
             )?,
         };
-        let mut features = Vec::with_capacity(records.len());
-        for record in &records {
-            let feature = parse_feature(record)?;
-            let feature = overlay.features.remove(&feature.id).unwrap_or(feature);
-            if page.status.is_none_or(|status| feature.status == status) {
-                features.push(feature);
-            }
-        }
-        Ok(features)
+        let rows = records.iter().map(|record| parse_feature(record)).collect::<Result<Vec<_>, _>>()?;
+        Ok(overlay.features(page, rows))
     }
 
     pub(super) fn question(&self, id: &QuestionId) -> Result<Option<Question>, StoreError> {
@@ -136,23 +113,10 @@ impl<'a> Reader<'a> {
         Ok(self.view(&question.feature_id)?.question(id).cloned())
     }
 
-    /// A page: the committed rows, with what the clock changed taken out and put where it belongs now.
     pub(super) fn questions(&self, page: &QuestionPage) -> Result<Vec<Question>, StoreError> {
         let overlay = self.overlay(page.feature.as_ref())?;
-        let after = page.after.clone();
-        let is_after = |question: &Question| {
-            after.as_ref().is_none_or(|(at, id)| (question.created_at, &question.id) > (*at, id))
-        };
-        let rows = self.question_rows(page, page.limit.saturating_add(overlay.questions.len()))?;
-        let mut items: Vec<Question> =
-            rows.into_iter().filter(|question| !overlay.questions.contains_key(&question.id)).collect();
-        let changed = overlay.questions.into_values();
-        items.extend(
-            changed.filter(|question| page.filter.admits(question.state.status()) && is_after(question)),
-        );
-        items.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        items.truncate(page.limit);
-        Ok(items)
+        let rows = self.question_rows(page, page.limit.saturating_add(overlay.len()))?;
+        Ok(overlay.questions(page, rows))
     }
 
     fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<Question>, StoreError> {
@@ -194,16 +158,8 @@ impl<'a> Reader<'a> {
              ORDER BY answered_at DESC, question_id DESC LIMIT ?3",
             &[&id.as_str(), &i64::try_from(limit).unwrap_or(-1)],
         )?;
-        let mut answers = rows.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
-        answers.extend(self.overlay(Some(id))?.questions.into_values());
-        let answered_at = |question: &Question| match question.state {
-            QuestionState::Answered { at, .. } => Some(at),
-            QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
-        };
-        answers.retain(|question| answered_at(question).is_some());
-        answers.sort_by_key(|question| std::cmp::Reverse((answered_at(question), question.id.clone())));
-        answers.truncate(limit);
-        Ok(answers)
+        let answers = rows.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
+        Ok(self.overlay(Some(id))?.answers(answers, limit))
     }
 
     pub(super) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -240,11 +196,7 @@ impl<'a> Reader<'a> {
             &[&seq.cast_signed()],
             seq_and_text,
         )?;
-        let changed = rows
-            .into_iter()
-            .map(|(first, id)| Ok((FeatureId::parse(&id)?, first)))
-            .collect::<Result<Vec<_>, StoreError>>()?;
-        Ok((changed, self.last_seq()?))
+        Ok((parse_changed(rows)?, self.last_seq()?))
     }
 
     /// The last event there is.
@@ -345,26 +297,9 @@ impl<'a> Reader<'a> {
 }
 
 pub(super) fn recorded(rows: &[(u64, String)]) -> Result<Vec<Recorded>, StoreError> {
-    rows.iter().map(|(seq, text)| Ok(Recorded { seq: *seq, stamped: parse_event(*seq, text)? })).collect()
+    rows.iter().map(|(seq, text)| parse_event(*seq, text)).collect()
 }
 
 pub(super) fn seq_and_text(row: &Row<'_>) -> rusqlite::Result<(u64, String)> {
     Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
-}
-
-pub(super) fn parse_feature(record: &str) -> Result<Feature, StoreError> {
-    parse("feature record", record)
-}
-
-pub(super) fn parse_question(record: &str) -> Result<Question, StoreError> {
-    parse("question record", record)
-}
-
-fn parse_event(seq: u64, text: &str) -> Result<Stamped, StoreError> {
-    parse(&format!("event {seq}"), text)
-}
-
-fn parse<T: serde::de::DeserializeOwned>(place: &str, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Damaged { place: place.into(), cause: error.to_string() })
 }

@@ -1,8 +1,9 @@
-//! The store held to the contract: one suite for every backend, a model, and what only SQLite has.
+//! The store held to the contract: one suite for every backend, a model, and what only one of them has.
 #![cfg(test)]
 
 mod contract;
 mod model;
+mod postgres;
 mod projection;
 mod sqlite;
 mod support;

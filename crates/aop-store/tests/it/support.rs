@@ -13,7 +13,10 @@ use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{self, Call, QuestionFilter, Tool};
-use aop_store::{EventPage, ManualClock, MemoryStore, QuestionPage, Service, SqliteStore, Store};
+use aop_store::{
+    EventPage, ManualClock, MemoryStore, PostgresOptions, PostgresStore, QuestionPage, Service, SqliteStore,
+    Store, TimeSource,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,12 +33,14 @@ pub(crate) const QUARTER: i64 = 900_000;
 pub(crate) enum Backend {
     Memory,
     Sqlite,
+    Postgres,
 }
 
 pub(crate) struct World {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<ManualClock>,
     policy: Mutex<HumanInput>,
+    prefix: String,
     operations: AtomicU32,
     dir: TempDir,
 }
@@ -47,12 +52,17 @@ impl World {
         let store: Arc<dyn Store> = match backend {
             Backend::Memory => Arc::new(MemoryStore::new(clock.clone())),
             Backend::Sqlite => Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap()),
+            Backend::Postgres => Arc::new(postgres(&new_project(), &clock)),
         };
-        World::on(store, clock, dir)
+        World { prefix: "op".into(), ..World::on(store, clock, dir) }
     }
 
     pub(crate) fn on(store: Arc<dyn Store>, clock: Arc<ManualClock>, dir: TempDir) -> Self {
-        World { store, clock, policy: Mutex::default(), operations: AtomicU32::new(0), dir }
+        // Worlds may share a project: their operations are told apart by the world's number.
+        static WORLDS: AtomicU32 = AtomicU32::new(0);
+        let number = WORLDS.fetch_add(1, Ordering::SeqCst);
+        let prefix = format!("op{number}");
+        World { store, clock, policy: Mutex::default(), prefix, operations: AtomicU32::new(0), dir }
     }
 
     /// The `.aop` folder of this world.
@@ -78,7 +88,7 @@ impl World {
     }
 
     fn fresh_operation(&self) -> String {
-        format!("op-{}", self.operations.fetch_add(1, Ordering::SeqCst))
+        format!("{}-{}", self.prefix, self.operations.fetch_add(1, Ordering::SeqCst))
     }
 
     /// A tool call as it came in, operation id and all.
@@ -353,6 +363,20 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
 }
 
+/// A project that no other test knows, on the server that all tests share.
+pub(crate) fn new_project() -> PostgresOptions {
+    let schema = include_str!("../../migrations/postgres/0001_start.sql");
+    let address = aop_testkit::postgres::shared(schema);
+    let options = PostgresOptions::parse(&address).unwrap().project(&format!("p_{}", ulid::Ulid::generate()));
+    PostgresStore::create(&options).unwrap();
+    options
+}
+
+/// A store on this project with this clock.
+pub(crate) fn postgres(options: &PostgresOptions, clock: &Arc<ManualClock>) -> PostgresStore {
+    PostgresStore::open(options.clone(), TimeSource::Given(clock.clone())).unwrap()
+}
+
 /// One test body on one backend, and then what must hold at the end of each.
 pub(crate) fn run(backend: Backend, body: impl AsyncFnOnce(&World)) {
     wait(async {
@@ -372,6 +396,10 @@ macro_rules! on_every_backend {
         mod sqlite {
             use $crate::support::{Backend, run};
             $(#[test] fn $name() { run(Backend::Sqlite, super::$name); })*
+        }
+        mod postgres {
+            use $crate::support::{Backend, run};
+            $(#[test] fn $name() { run(Backend::Postgres, super::$name); })*
         }
     };
 }

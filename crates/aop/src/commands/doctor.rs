@@ -4,7 +4,7 @@ use crate::cli::Global;
 use crate::config::Switch;
 use crate::output::style::{green, red, yellow};
 use crate::output::{CommandResult, Reply};
-use crate::project::{AOP_DIR, Project, Session};
+use crate::project::{Project, Session};
 use aop_kernel::{Envelope, Refusal};
 use aop_store::Projector;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     ];
     match project.open() {
         Ok(session) => {
-            checks.push(Check::good("store", format!("{AOP_DIR}/aop.db opens")));
+            checks.push(Check::good("store", format!("{} opens", session.place.shown())));
             checks.push(log(&session)?);
             checks.push(files(&session, args.repair)?);
         }

@@ -4,14 +4,13 @@ use crate::cli::Global;
 use crate::config::{Config, TEMPLATE};
 use crate::output::style::{bold, dim};
 use crate::output::{CommandResult, Reply};
+use crate::place::Place;
 use crate::project::AOP_DIR;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{SqliteStore, SystemClock};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
 
 /// Make this folder (or --project DIR) a project
 #[derive(Debug, clap::Args)]
@@ -32,7 +31,7 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
     }
     let config = root.join("aop.yaml");
     // Settings that cannot be read are told now, before anything is made.
-    Config::load(&config)?;
+    let settings = Config::load(&config)?;
     let dir = root.join(AOP_DIR);
     let mut created = Vec::new();
     if !dir.is_dir() {
@@ -43,7 +42,8 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
     if write_new(&dir.join(".gitignore"), "*\n")? {
         created.push(format!("{AOP_DIR}/.gitignore"));
     }
-    SqliteStore::open(&dir, Arc::new(SystemClock))?;
+    let place = Place::of(&dir, &settings.store)?.create()?;
+    place.adopt(&dir)?;
     if write_new(&config, TEMPLATE)? {
         created.push("aop.yaml".to_owned());
     }
@@ -59,7 +59,7 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
         )
     };
     let root = root.display().to_string();
-    Ok(Reply::ok(Envelope::success(&json!({"root": root, "created": created})), text))
+    Ok(Reply::ok(Envelope::success(&json!({"root": root, "created": created, "store": place.shown()})), text))
 }
 
 /// Writes a file unless it is there. Says whether it did.

@@ -87,6 +87,11 @@ fn advance(
     }
 }
 
+/// The digest of the state that a replay has come to: what `aop replay` prints.
+pub(crate) fn digest(replay: &Replay) -> String {
+    State::of(replay).data()["digest"].as_str().unwrap_or_default().to_owned()
+}
+
 /// A state as records, by id.
 struct State {
     seq: u64,

@@ -105,6 +105,16 @@ pub(crate) fn print(line: &str) {
     let _ = stdout.flush();
 }
 
+/// Bytes of a file on stdout, as they are. `Ok(false)` when the reader went away.
+pub(crate) fn pour(mut from: impl std::io::Read) -> std::io::Result<bool> {
+    let mut stdout = std::io::stdout().lock();
+    match std::io::copy(&mut from, &mut stdout).and_then(|_| stdout.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// One line of talk on stderr.
 pub(crate) fn talk(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");

@@ -19,7 +19,7 @@ fn the_project_is_found_upward_and_by_option_and_by_variable() {
     std::fs::create_dir_all(project.path("a/b")).unwrap();
     let inside = crate::support::finish(project.command(&["status"]).current_dir(project.path("a/b")));
     assert_eq!(inside.data()["features"][0]["feature_id"], "shop");
-    let elsewhere = Project::empty();
+    let elsewhere = project.beside();
     let root = project.root().to_str().unwrap();
     assert_eq!(elsewhere.run(&["status", "--project", root]).data()["features"][0]["feature_id"], "shop");
     let by_variable = elsewhere.run_with(&["status"], &[("AOP_PROJECT", root)]);

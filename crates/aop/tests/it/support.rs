@@ -50,12 +50,19 @@ impl Run {
 /// A temporary project.
 pub(crate) struct Project {
     folder: TempDir,
+    /// The address of its store, when that is not the embedded one.
+    store: Option<String>,
 }
 
 impl Project {
     /// An empty folder that is no project yet.
     pub(crate) fn empty() -> Self {
-        Project { folder: TempDir::with_prefix("aop-it-").unwrap() }
+        Project { folder: TempDir::with_prefix("aop-it-").unwrap(), store: store_of_this_test() }
+    }
+
+    /// Another empty folder, with the same settings in its environment.
+    pub(crate) fn beside(&self) -> Self {
+        Project { store: self.store.clone(), ..Project::empty() }
     }
 
     /// A project after `aop init`.
@@ -97,6 +104,7 @@ impl Project {
         let mut command = Command::new(binary());
         command.args(args).current_dir(self.root()).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", self.root());
+        command.envs(self.store.iter().map(|address| ("AOP_STORE", address)));
         command
     }
 
@@ -166,6 +174,18 @@ impl Project {
         let doctor = self.run(&["doctor"]);
         assert_eq!(doctor.data()["healthy"], true, "{doctor:?}");
     }
+}
+
+/// Tests whose names begin with `postgres::` run on PostgreSQL, each on a project of its own.
+fn store_of_this_test() -> Option<String> {
+    let on_postgres = std::thread::current().name().is_some_and(|name| name.starts_with("postgres::"));
+    on_postgres.then(new_postgres_project)
+}
+
+/// The address of a project that is not there yet, on the server that all tests share.
+pub(crate) fn new_postgres_project() -> String {
+    let schema = include_str!("../../../aop-store/migrations/postgres/0001_start.sql");
+    format!("{}?project=p-{}", aop_testkit::postgres::shared(schema), ulid::Ulid::generate())
 }
 
 /// Arguments of a blocking question with two choices.

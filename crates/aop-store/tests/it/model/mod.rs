@@ -1,12 +1,12 @@
 //! Any sequence of commands, with duplicates, reordered retries, clock jumps and changes of policy, on the
-//! in-memory store and on SQLite at once: both say the same, and what must never break does not.
+//! in-memory store and on a database at once: both say the same, and what must never break does not.
 
 mod steps;
 
 use crate::support::{everything, feature_id, rules, wait};
 use aop_kernel::Refusal;
-use aop_kernel::event::Event;
-use aop_kernel::ids::OperationId;
+use aop_kernel::event::{Event, Recorded};
+use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::{HumanInput, OnTimeout};
 use aop_kernel::question::{Question, QuestionState};
@@ -21,27 +21,40 @@ use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use steps::{Step, answer, decision, expectation, steps};
+use steps::{Step, answer, decision, expectation, steps, work};
 
-proptest! {
-    #![proptest_config(Config {
-        cases: std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(64),
+/// So many cases, unless the environment says otherwise.
+fn cases(usual: u32) -> Config {
+    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok());
+    Config {
+        cases: wanted.unwrap_or(usual),
         failure_persistence: Some(Box::new(FileFailurePersistence::Off)),
         ..Config::default()
-    })]
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(64))]
 
     #[test]
     fn any_sequence_of_commands_keeps_the_promises_on_both_backends(steps in steps()) {
-        wait(async {
-            let dir = tempfile::TempDir::new().unwrap();
-            let mut model = Model::new(dir.path());
-            let start = [Step::CreateFeature { feature: 0 }, Step::CreateFeature { feature: 1 }];
-            for step in start.iter().chain(&steps) {
-                model.take(step).await;
-                model.compare().await;
-            }
-            model.check_logs().await;
-        });
+        let dir = tempfile::TempDir::new().unwrap();
+        wait(Model::run(&steps, |clock| Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap())));
+    }
+}
+
+mod postgres {
+    use super::*;
+    use crate::support::{new_project, postgres};
+
+    proptest! {
+        // Each look at a server costs more than one at a file, and there are many in a case.
+        #![proptest_config(Config { cases: cases(24).cases.min(500), ..cases(24) })]
+
+        #[test]
+        fn any_sequence_of_commands_keeps_the_promises(steps in steps()) {
+            wait(Model::run(&steps, |clock| Arc::new(postgres(&new_project(), clock))));
+        }
     }
 }
 
@@ -51,6 +64,7 @@ enum Made {
     Tool { role: Role, tool: Tool, input: Value },
     Cancel { feature: String, operation: String },
     Retry { feature: String, operation: String },
+    Work { what: usize, feature: String, epoch: u64, operation: String },
 }
 
 /// One of the two stores, with its own question ids in the order they were made, and whose they are.
@@ -72,7 +86,18 @@ struct Model {
 }
 
 impl Model {
-    fn new(dir: &std::path::Path) -> Self {
+    /// Takes the steps on the reference and on this store.
+    async fn run(steps: &[Step], open: impl FnOnce(&Arc<ManualClock>) -> Arc<dyn Store>) {
+        let mut model = Model::new(open);
+        let start = [Step::CreateFeature { feature: 0 }, Step::CreateFeature { feature: 1 }];
+        for step in start.iter().chain(steps) {
+            model.take(step).await;
+            model.compare().await;
+        }
+        model.check_logs().await;
+    }
+
+    fn new(open: impl FnOnce(&Arc<ManualClock>) -> Arc<dyn Store>) -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(crate::support::START)));
         let side = |store: Arc<dyn Store>| Side {
             store,
@@ -80,10 +105,7 @@ impl Model {
             successes: BTreeMap::new(),
             answers: BTreeMap::new(),
         };
-        let sides = [
-            side(Arc::new(MemoryStore::new(clock.clone()))),
-            side(Arc::new(SqliteStore::open(dir, clock.clone()).unwrap())),
-        ];
+        let sides = [side(Arc::new(MemoryStore::new(clock.clone()))), side(open(&clock))];
         Model { sides, clock, policy: HumanInput::default(), calls: Vec::new(), operations: 0 }
     }
 
@@ -188,6 +210,9 @@ impl Model {
             }
             Step::Cancel { feature } => Made::Cancel { feature: name(*feature), operation },
             Step::Retry { feature } => Made::Retry { feature: name(*feature), operation },
+            Step::Work { feature, what, epoch } => {
+                Made::Work { what: *what, feature: name(*feature), epoch: *epoch, operation }
+            }
             Step::Again { .. } | Step::Expire | Step::Clock { .. } | Step::Policy { .. } => {
                 unreachable!("no call of its own")
             }
@@ -253,6 +278,7 @@ impl Model {
                 assert_eq!(recorded.seq, index as u64 + 1);
                 replay.apply(recorded);
             }
+            nothing_begins_where_nothing_may(&log);
             let (features, mut questions) = everything(side.store.as_ref()).await;
             let states = replay.features.values();
             assert_eq!(
@@ -267,6 +293,24 @@ impl Model {
             logs.push(side.without_ids(&json!(log).to_string()));
         }
         assert_eq!(logs[0], logs[1]);
+    }
+}
+
+/// No turn, check or merge begins while a blocking question is open, or after the end.
+fn nothing_begins_where_nothing_may(log: &[Recorded]) {
+    let mut statuses: BTreeMap<&FeatureId, Status> = BTreeMap::new();
+    for recorded in log {
+        let status = statuses.entry(&recorded.stamped.feature_id).or_insert(Status::Planning);
+        match &recorded.stamped.event {
+            Event::StatusChanged { to, .. } => *status = *to,
+            Event::TurnBegan { .. }
+            | Event::TurnContinued { .. }
+            | Event::CheckBegan { .. }
+            | Event::Merged { .. } => {
+                assert!(*status != Status::AwaitingInput && !status.is_terminal(), "{recorded:?}");
+            }
+            _ => {}
+        }
     }
 }
 
@@ -287,6 +331,9 @@ impl Side {
                 OperationId::parse(operation)?,
                 "test",
             ),
+            Made::Work { what, feature, epoch, operation } => {
+                tools::runner_request(work(*what, feature_id(feature), *epoch), operation, "test")
+            }
             Made::Tool { role, tool, input } => {
                 let mut input = input.clone();
                 if let Some(position) =

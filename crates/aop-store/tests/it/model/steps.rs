@@ -1,7 +1,12 @@
 //! The steps of the model: everything a caller, the clock or a change of policy can do to a project.
 
+use aop_kernel::ids::FeatureId;
+use aop_kernel::lifecycle::{BeginCheck, BeginTurn, Command, EndCheck, EndTurn, Merge};
+use aop_kernel::role::Role;
+use aop_kernel::status::Status;
+use aop_kernel::work::{CheckName, TurnEnd};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// How many features there are to act on.
 const FEATURES: usize = 3;
@@ -43,6 +48,12 @@ pub(super) enum Step {
     },
     Note {
         feature: usize,
+    },
+    /// Something that only a runner does, by number.
+    Work {
+        feature: usize,
+        what: usize,
+        epoch: u64,
     },
     /// An earlier call once more, whenever it was and whatever came of it.
     Again {
@@ -102,6 +113,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => feature.clone().prop_map(|feature| Step::Cancel { feature }),
         2 => feature.clone().prop_map(|feature| Step::Retry { feature }),
         1 => feature.clone().prop_map(|feature| Step::Note { feature }),
+        9 => (feature.clone(), 0..WORK, 1..3_u64).prop_map(
+            |(feature, what, epoch)| Step::Work { feature, what, epoch }),
         3 => call.clone().prop_map(|call| Step::Again { call }),
         1 => (call, feature).prop_map(|(call, feature)| Step::Reuse { call, feature }),
         1 => Just(Step::Expire),
@@ -109,6 +122,43 @@ fn step() -> impl Strategy<Value = Step> {
         1 => policy.prop_map(|(strict, fail, enabled, limit, timeout_ms)|
             Step::Policy { strict, fail, enabled: enabled > 0, limit, timeout_ms }),
     ]
+}
+
+const WORK: usize = 9;
+
+/// What a runner does, by number; not every one fits every state.
+pub(super) fn work(number: usize, feature_id: FeatureId, epoch: u64) -> Command {
+    let claim = "claim".to_owned();
+    let commit = "c0ffee".to_owned();
+    let end = |end: TurnEnd, to: Option<Status>| {
+        let to = to.map(|to| (to, "so it is".to_owned()));
+        let (feature_id, claim) = (feature_id.clone(), claim.clone());
+        Command::EndTurn(Box::new(EndTurn { feature_id, claim, epoch, end, notes: vec!["n".into()], to }))
+    };
+    match number {
+        0..3 => {
+            let role = [Role::Planner, Role::Builder, Role::Qa][number];
+            let engine = "scripted".to_owned();
+            Command::BeginTurn(BeginTurn { feature_id, claim, epoch, role, engine, reply_to: None })
+        }
+        3 => end(TurnEnd::Final { result: Map::new(), goes_on: true }, Some(Status::Building)),
+        4 => end(TurnEnd::Final { result: Map::new(), goes_on: true }, None),
+        5 => {
+            let (code, message) = ("ENGINE_FAILED".to_owned(), "gone".to_owned());
+            end(TurnEnd::Error { code, message, delivered: false }, Some(Status::Blocked))
+        }
+        6 => Command::BeginCheck(BeginCheck { feature_id, name: CheckName::Full, epoch, commit }),
+        7 => Command::EndCheck(EndCheck {
+            feature_id,
+            name: CheckName::Full,
+            epoch,
+            commit,
+            passed: true,
+            note: "fine".into(),
+            to: Some((Status::ReadyToMerge, String::new())),
+        }),
+        _ => Command::Merge(Merge { feature_id, commit, merge_commit: "beef".into(), into: "main".into() }),
+    }
 }
 
 const EXPECTED: usize = 5;

@@ -1,7 +1,6 @@
 //! `aop packet …`: gates of instruction packets.
 
 mod ask;
-mod place;
 
 use super::spec::load;
 use crate::cli::Global;
@@ -11,8 +10,8 @@ use crate::project::Project;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::violation::render;
 use aop_kernel::{Envelope, Refusal};
+use aop_supervisor::Place;
 use clap::Subcommand;
-use place::Place;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 

@@ -13,6 +13,7 @@ use aop_store::{Service, SqliteStore, SystemClock};
 use aop_turn::Mode;
 use aop_turn::command::Permissions;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,12 +28,17 @@ pub(super) struct StoreHost {
 
 impl StoreHost {
     pub(super) fn new(project: &Project) -> Arc<Self> {
+        StoreHost::at(project.root())
+    }
+
+    /// The host of the project in this folder.
+    pub(super) fn at(root: &Path) -> Arc<Self> {
         let rules = Rules {
             human_input: HumanInput::default(),
             check_schema: aop_schema::check_schema,
             check_instance: aop_schema::check_instance,
         };
-        let store = SqliteStore::open(&project.path(".aop"), Arc::new(SystemClock)).unwrap();
+        let store = SqliteStore::open(&root.join(".aop"), Arc::new(SystemClock)).unwrap();
         Arc::new(StoreHost {
             service: Service { store: Arc::new(store), rules: Arc::new(rules) },
             sessions: Mutex::default(),
@@ -43,6 +49,25 @@ impl StoreHost {
     /// The conversation that was announced last.
     pub(super) fn session_ref(&self) -> SessionRef {
         self.sessions.lock().unwrap().last().unwrap().clone()
+    }
+
+    /// The questions of the feature, the oldest first.
+    pub(super) async fn questions(&self) -> Vec<String> {
+        let caller = Caller { role: Role::Orchestrator, feature: None };
+        let input = json!({"feature_id": FEATURE, "status": "all"});
+        let listed = self.service.call(Tool::QuestionList, &caller, &input, "test").await.unwrap();
+        let items = listed.data()["items"].as_array().unwrap().clone();
+        items.iter().map(|item| item["question_id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The n-th question (from 1), as soon as it is there.
+    pub(super) async fn nth_question(&self, nth: usize) -> String {
+        loop {
+            if let Some(id) = self.questions().await.into_iter().nth(nth - 1) {
+                return id;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     pub(super) async fn question(&self, id: &str) -> Question {
@@ -113,9 +138,14 @@ impl Host for StoreHost {
 
 /// The first turn of a planner.
 pub(super) fn turn(project: &Project, run: &str, input: Input) -> TurnRequest {
-    let run_dir = project.path(&format!(".aop/runs/{run}"));
+    turn_at(project.root(), run, input)
+}
+
+/// The same in this folder.
+pub(super) fn turn_at(project: &Path, run: &str, input: Input) -> TurnRequest {
+    let run_dir = project.join(".aop/runs").join(run);
     std::fs::create_dir_all(&run_dir).unwrap();
-    let cwd = project.path("work");
+    let cwd = project.join("work");
     std::fs::create_dir_all(&cwd).unwrap();
     TurnRequest {
         feature_id: FEATURE.into(),
@@ -125,7 +155,7 @@ pub(super) fn turn(project: &Project, run: &str, input: Input) -> TurnRequest {
         attempt: 1,
         may_ask: true,
         permissions: Permissions::Auto,
-        project: project.root().to_owned(),
+        project: project.to_owned(),
         cwd,
         run_dir,
         session: None,

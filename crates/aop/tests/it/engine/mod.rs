@@ -2,6 +2,9 @@
 
 mod guard;
 mod host;
+mod real_claude;
+mod real_claude_crash;
+mod real_codex;
 mod scripted;
 
 use aop_engine::Surroundings;
@@ -15,6 +18,23 @@ fn around(home: &Path) -> Surroundings {
         aop: crate::support::binary().into(),
         env: [("PATH".into(), path), ("HOME".into(), home.into())].into(),
     }
+}
+
+/// Whether any process of this turn or project runs: they carry its folder in their environment.
+fn processes_of(project: &Path) -> Vec<String> {
+    let mark = format!("AOP_PROJECT={}", project.display());
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let has_mark = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    pids.filter(has_mark)
+        .filter(|pid| is_alive(*pid))
+        .map(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ")
+        })
+        .collect()
 }
 
 /// Whether a process runs; one that only waits to be noticed does not.

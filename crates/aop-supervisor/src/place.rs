@@ -1,7 +1,6 @@
 //! Where an answer record stands: an `answer_path` resolved on the real file system, symlinks included, and
 //! refused when it leads out of the project or into `.aop/`.
 
-use crate::project::AOP_DIR;
 use aop_ask::{Violation, gate::answer_path, json as reader};
 use aop_kernel::{ErrorCode, Refusal};
 use std::fs::File;
@@ -9,14 +8,17 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+/// The folder that makes a folder a project.
+const AOP_DIR: &str = ".aop";
+
 /// A resolved path that is safe to read and write.
 #[derive(Debug)]
-pub(crate) struct Place(PathBuf);
+pub struct Place(PathBuf);
 
 impl Place {
     /// Follows `path` from the project's root, one component at a time, so that `..` means what the file
     /// system would make of it.
-    pub(crate) fn resolve(root: &Path, path: &str) -> Result<Self, Violation> {
+    pub fn resolve(root: &Path, path: &str) -> Result<Self, Violation> {
         answer_path(path).map_err(|reason| unsafe_path(path, reason))?;
         let root =
             root.canonicalize().map_err(|_| unsafe_path(path, "the project's root cannot be resolved"))?;
@@ -54,7 +56,7 @@ impl Place {
 
     /// Writes a record where nothing stands: as a whole or not at all, synced, and never over something else.
     /// False when something stood there first.
-    pub(crate) fn write_new(&self, content: &[u8]) -> Result<bool, Refusal> {
+    pub fn write_new(&self, content: &[u8]) -> Result<bool, Refusal> {
         let write = || -> std::io::Result<bool> {
             let parent = self.0.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(parent)?;
@@ -76,7 +78,7 @@ impl Place {
     }
 
     /// Moves what stands there out of the way, under a name that is free; that name.
-    pub(crate) fn move_aside(&self) -> Result<PathBuf, Refusal> {
+    pub fn move_aside(&self) -> Result<PathBuf, Refusal> {
         let mut number = 1;
         loop {
             let mut aside = self.0.clone().into_os_string();
@@ -100,7 +102,7 @@ impl Place {
     }
 
     /// What stands there, if anything does. More than a record could be is cut off, which makes it invalid.
-    pub(crate) fn read(&self) -> Result<Option<Vec<u8>>, Refusal> {
+    pub fn read(&self) -> Result<Option<Vec<u8>>, Refusal> {
         let file = match File::open(&self.0) {
             Ok(file) => file,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {

@@ -1,0 +1,241 @@
+//! The hook of Claude Code: what it is told, by the driver in a file and by the engine on standard input, and what it
+//! can answer. The store is asked by whoever runs the hook; here is only the engine's side.
+
+use aop_turn::ask::{Ask, from_native};
+use aop_turn::command::Permissions;
+use aop_turn::native::{NativeAsk, Stage, read_ask, read_permission};
+use aop_turn::{Mode, Role};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The tool by which the agent asks.
+pub(super) const ASK_TOOL: &str = "AskUserQuestion";
+/// The tool by which the agent has its plan approved.
+const PLAN_TOOL: &str = "ExitPlanMode";
+
+/// What the driver tells the hook of its turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookTurn {
+    /// The project's root.
+    pub project: PathBuf,
+    /// The folder of the turn.
+    pub run_dir: PathBuf,
+    /// The folder of the engine.
+    pub cwd: PathBuf,
+    /// The feature.
+    pub feature_id: String,
+    role: String,
+    mode: String,
+    asks_permission: bool,
+    /// Which attempt it is.
+    pub attempt: u32,
+    /// False at the attempt limit.
+    pub may_ask: bool,
+    /// The engine's version.
+    pub version: String,
+    /// How long an answer is waited for while the engine stays.
+    pub warm_ms: u64,
+}
+
+impl HookTurn {
+    pub(super) fn of(request: &crate::TurnRequest, version: &str) -> Self {
+        HookTurn {
+            project: request.project.clone(),
+            run_dir: request.run_dir.clone(),
+            cwd: request.cwd.clone(),
+            feature_id: request.feature_id.clone(),
+            role: request.role.as_str().to_owned(),
+            mode: request.mode.as_str().to_owned(),
+            asks_permission: request.permissions == Permissions::Ask,
+            attempt: request.attempt,
+            may_ask: request.may_ask,
+            version: version.to_owned(),
+            warm_ms: u64::try_from(request.warm.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Reads the driver's file.
+    pub fn load(path: &Path) -> io::Result<Self> {
+        Ok(serde_json::from_slice(&std::fs::read(path)?)?)
+    }
+
+    /// The role.
+    pub fn role(&self) -> Option<Role> {
+        Role::parse(&self.role)
+    }
+
+    /// Whether a person may be asked at all.
+    pub fn mode(&self) -> Mode {
+        Mode::parse(&self.mode).unwrap_or(Mode::Auto)
+    }
+
+    /// Who decides about permissions.
+    pub fn permissions(&self) -> Permissions {
+        if self.asks_permission { Permissions::Ask } else { Permissions::Auto }
+    }
+}
+
+/// What the engine tells the hook: an agent is about to use a tool.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct HookCall {
+    /// The conversation.
+    pub session_id: String,
+    /// The call.
+    pub tool_use_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// What it is called with.
+    #[serde(default)]
+    pub tool_input: Value,
+    /// Set when a sub-agent calls. Such a call cannot be put aside: the sub-agent would end and the call be lost.
+    pub agent_id: Option<String>,
+}
+
+/// What a call is to the hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Concern {
+    /// The agent asks a person.
+    Question,
+    /// The agent wants something that a person may have to permit.
+    Permission,
+    /// The agent has made a plan and nobody is to be asked about it.
+    Plan,
+    /// None of ours.
+    None,
+}
+
+impl HookCall {
+    /// Reads the engine's words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        serde_json::from_str(text).map_err(|error| format!("the hook's input cannot be read: {error}"))
+    }
+
+    /// What this call is about.
+    pub fn concern(&self, permissions: Permissions) -> Concern {
+        match (self.tool_name.as_str(), permissions) {
+            (ASK_TOOL, _) => Concern::Question,
+            (PLAN_TOOL, Permissions::Auto) => Concern::Plan,
+            (_, Permissions::Auto) => Concern::None,
+            ("Bash", Permissions::Ask) if only_looks(&self.tool_input) => Concern::None,
+            (_, Permissions::Ask) => Concern::Permission,
+        }
+    }
+
+    /// The question to record for this call and those that ask with it in the same message.
+    pub fn ask(&self, siblings: &[(String, Value)], attempt: u32) -> Result<Ask, String> {
+        let native = |call_id: &str, body| NativeAsk {
+            call_id: call_id.to_owned(),
+            message: None,
+            stage: Stage::Waiting,
+            body,
+        };
+        let asks: Vec<NativeAsk> = if self.tool_name == ASK_TOOL {
+            let own = (self.tool_use_id.as_str(), &self.tool_input);
+            let all = std::iter::once(own).chain(siblings.iter().map(|(id, input)| (id.as_str(), input)));
+            all.map(|(id, input)| native(id, read_ask(input))).collect()
+        } else {
+            vec![native(&self.tool_use_id, read_permission(&self.tool_name, &self.tool_input, None))]
+        };
+        from_native(&asks.iter().collect::<Vec<_>>(), attempt)
+    }
+}
+
+/// Commands that the engine itself would run without a prompt, told by a short list. Where the engine thinks
+/// otherwise it refuses: it has nobody to ask but this hook.
+fn only_looks(input: &Value) -> bool {
+    const LOOKS: &[&str] =
+        &["ls", "pwd", "cat", "head", "tail", "wc", "grep", "rg", "which", "whoami", "date"];
+    const GIT_LOOKS: &[&str] = &["status", "diff", "log", "show", "branch", "rev-parse"];
+    let command = input.get("command").and_then(Value::as_str).unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./,:=@+\"'*?".contains(c);
+    let mut words = command.split_ascii_whitespace();
+    command.chars().all(is_plain)
+        && match words.next() {
+            Some("git") => {
+                matches!(words.collect::<Vec<_>>().as_slice(), [look, ..] if GIT_LOOKS.contains(look))
+            }
+            Some(program) => LOOKS.contains(&program),
+            None => false,
+        }
+}
+
+/// What the hook answers.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Decision {
+    /// The engine puts the call aside and ends; the hook is asked again when the conversation goes on.
+    Defer,
+    /// The tool runs with this input.
+    Allow(Value),
+    /// The tool does not run, and the model is told this.
+    Deny(String),
+    /// The engine goes by its own rules.
+    Pass,
+}
+
+impl Decision {
+    /// The engine's form; nothing where nothing is to be said.
+    pub fn to_json(&self) -> Option<Value> {
+        let decision = match self {
+            Decision::Defer => {
+                json!({"permissionDecision": "defer", "permissionDecisionReason": "a person is asked"})
+            }
+            Decision::Allow(input) => json!({"permissionDecision": "allow", "updatedInput": input}),
+            Decision::Deny(words) => json!({"permissionDecision": "deny", "permissionDecisionReason": words}),
+            Decision::Pass => return None,
+        };
+        let mut output = json!({"hookEventName": "PreToolUse"});
+        if let (Value::Object(output), Value::Object(decision)) = (&mut output, decision) {
+            output.extend(decision);
+        }
+        Some(json!({"hookSpecificOutput": output}))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(tool: &str, input: Value) -> HookCall {
+        HookCall {
+            session_id: "s".into(),
+            tool_use_id: "t".into(),
+            tool_name: tool.into(),
+            tool_input: input,
+            agent_id: None,
+        }
+    }
+
+    #[test]
+    fn with_permissions_to_ask_only_plain_looking_passes() {
+        for (command, concern) in [
+            ("ls -la src", Concern::None),
+            ("git diff HEAD", Concern::None),
+            ("git push", Concern::Permission),
+            ("git", Concern::Permission),
+            ("cat a; rm b", Concern::Permission),
+            ("cat $(rm b)", Concern::Permission),
+            ("cat a > b", Concern::Permission),
+            ("ls\nrm b", Concern::Permission),
+            ("rm b", Concern::Permission),
+            ("", Concern::Permission),
+        ] {
+            let call = call("Bash", json!({"command": command}));
+            assert_eq!(call.concern(Permissions::Ask), concern, "{command}");
+            assert_eq!(call.concern(Permissions::Auto), Concern::None, "{command}");
+        }
+        assert_eq!(call("ExitPlanMode", Value::Null).concern(Permissions::Auto), Concern::Plan);
+        assert_eq!(call("ExitPlanMode", Value::Null).concern(Permissions::Ask), Concern::Permission);
+    }
+
+    #[test]
+    fn decisions_have_the_engines_form() {
+        assert_eq!(Decision::Pass.to_json(), None);
+        let allow = Decision::Allow(json!({"a": 1})).to_json().unwrap();
+        assert_eq!(
+            allow,
+            json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"a": 1}}})
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! One turn of Claude Code.
+
+use super::asked::{Noted, Waits, Word};
+use super::{settings, transcript};
+use crate::port::{
+    EngineError, Host, HostError, Input, Progress, Reply, SessionRef, TurnReport, TurnRequest,
+};
+use crate::process::{Cause, End, Guarded, Launch, Stdin, Surroundings};
+use crate::program;
+use aop_turn::command::{Conversation, Version, command_line, is_session_handle};
+use aop_turn::{Engine, TurnReader};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a hook's notes are looked at while it may be waiting.
+const LOOK: Duration = Duration::from_millis(50);
+/// A sub-agent's question is waited for until it ends; the host's own deadlines end it.
+const TO_THE_END: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// What the engine says when a conversation is resumed without words and no call was put aside.
+const NO_MARKER: &str = "No deferred tool marker found";
+/// Variables by which the engine knows that it was started by itself, and behaves differently.
+const NESTED: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
+
+/// Runs a turn to its end.
+pub(super) async fn run(
+    around: &Surroundings,
+    request: TurnRequest,
+    host: Arc<dyn Host>,
+) -> Result<TurnReport, EngineError> {
+    let installed = program::find(Engine::ClaudeCode, around).await?;
+    let number = Version::parse(&installed.version);
+    let version = number.map_or(installed.version, |Version(a, b, c)| format!("{a}.{b}.{c}"));
+    let session = SessionRef {
+        engine: Engine::ClaudeCode,
+        session: request.session.clone().filter(|id| is_session_handle(id)).unwrap_or_else(fresh_session),
+        cwd: request.cwd.clone(),
+        version: Some(version.clone()),
+    };
+    host.session(session.clone()).await?;
+    let settings = settings::write(&around.aop, &request, &version)?;
+    let turn = Turn { around, request, host, program: installed.path, session, settings };
+    let (attempt, end) = match &turn.request.input {
+        Input::Message(text) | Input::Continue(text) => turn.attempt(Some(text)).await?,
+        Input::Reply(reply) if reply.call_id.is_none() || !turn.is_begun() => {
+            turn.attempt(Some(&reply.words)).await?
+        }
+        Input::Reply(reply) => match turn.attempt(None).await? {
+            // The call was cut off before it was put aside: the engine has forgotten that it waits for it.
+            (_, end) if end.errors.contains(NO_MARKER) => turn.attempt(Some(&reply.words)).await?,
+            done => done,
+        },
+    };
+    Ok(turn.report(attempt, &end))
+}
+
+/// A UUID that nobody has used.
+fn fresh_session() -> String {
+    let random = u128::from(ulid::Ulid::generate());
+    // Version 4, variant 1: the engine takes no other.
+    let bits = (random & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
+struct Turn<'a> {
+    around: &'a Surroundings,
+    request: TurnRequest,
+    host: Arc<dyn Host>,
+    program: PathBuf,
+    session: SessionRef,
+    settings: PathBuf,
+}
+
+/// What one process left behind.
+struct Attempt {
+    reader: TurnReader,
+    /// Questions that were answered while the process lived.
+    settled: Vec<String>,
+}
+
+impl Turn<'_> {
+    fn is_begun(&self) -> bool {
+        transcript::find(&self.around.env, &self.session.session).is_some()
+    }
+
+    /// Runs one process, with a message or with nothing but the call that was put aside.
+    async fn attempt(&self, message: Option<&str>) -> Result<(Attempt, End), EngineError> {
+        let mut process = Guarded::spawn(Launch {
+            aop: self.around.aop.clone(),
+            argv: self.argv(),
+            env: self.env(),
+            cwd: self.request.cwd.clone(),
+            stdin: message.map_or(Stdin::Null, |text| Stdin::Given(text.as_bytes().to_vec())),
+            run_dir: self.request.run_dir.clone(),
+            limits: self.request.limits,
+        })
+        .await?;
+        self.host.progress(Progress::started(process.started()));
+        let mut attempt = Attempt { reader: TurnReader::new(Engine::ClaudeCode), settled: Vec::new() };
+        let mut waiting = Waiting::default();
+        let mut look = tokio::time::interval(LOOK);
+        look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                line = process.next_line() => match line {
+                    Some(line) => {
+                        attempt.reader.feed(&line);
+                        self.show(&line);
+                    }
+                    None => break,
+                },
+                _ = look.tick() => {
+                    waiting.look(self);
+                    if waiting.reply.is_some() {
+                        // The engine is silent because a person thinks.
+                        process.touch();
+                    }
+                }
+                ended = waiting.ended() => {
+                    let (noted, reply) = ended?;
+                    let word = if reply.is_some() { Word::Deliver } else { Word::PutAside };
+                    noted.release(&self.request.run_dir, word).map_err(|error| EngineError::System {
+                        what: format!("telling the hook in {}", self.request.run_dir.display()),
+                        cause: error.to_string(),
+                    })?;
+                    if word == Word::Deliver {
+                        attempt.settled.push(noted.question_id);
+                    }
+                }
+            }
+        }
+        let end = process.wait().await;
+        Ok((attempt, end))
+    }
+
+    fn argv(&self) -> Vec<OsString> {
+        let id = &self.session.session;
+        let conversation =
+            if self.is_begun() { Conversation::Resume(id) } else { Conversation::Start(Some(id)) };
+        let line = command_line(&self.request.command(Engine::ClaudeCode, conversation, None));
+        let mut argv: Vec<OsString> = line.argv.into_iter().map(Into::into).collect();
+        argv[0] = self.program.clone().into();
+        // The hook learns from the parts when a message is complete.
+        argv.extend(["--include-partial-messages", "--settings"].map(Into::into));
+        argv.push(self.settings.clone().into());
+        if !self.request.instructions.trim().is_empty() {
+            argv.extend(["--append-system-prompt".into(), self.request.instructions.clone().into()]);
+        }
+        argv
+    }
+
+    fn env(&self) -> BTreeMap<OsString, OsString> {
+        let mut env = self.around.for_turn(&self.request);
+        env.retain(|name, _| !NESTED.iter().any(|nested| name == nested));
+        // The engine refuses to work without prompts as root unless it is told that nothing can be harmed; whoever
+        // runs it as root has decided that, in a container mostly.
+        if rustix::process::getuid().is_root() {
+            env.insert("IS_SANDBOX".into(), "1".into());
+        }
+        env
+    }
+
+    /// Shows what the main agent says and does.
+    fn show(&self, line: &[u8]) {
+        let names = |word: &str| memchr::memmem::find(line, word.as_bytes()).is_some();
+        if !names("\"assistant\"") || names("\"stream_event\"") {
+            return;
+        }
+        let Ok(line) = serde_json::from_slice::<Value>(line) else { return };
+        if line["type"] != "assistant" || !line["parent_tool_use_id"].is_null() {
+            return;
+        }
+        for block in line["message"]["content"].as_array().into_iter().flatten() {
+            let text = |key: &str| block[key].as_str().unwrap_or_default().to_owned();
+            match block["type"].as_str() {
+                Some("text") => self.host.progress(Progress::Said(text("text"))),
+                Some("tool_use") => self.host.progress(Progress::Uses(text("name"))),
+                _ => {}
+            }
+        }
+    }
+
+    fn report(self, attempt: Attempt, end: &End) -> TurnReport {
+        let mut turn = attempt.reader.finish();
+        end.explain(&mut turn);
+        let noted = Noted::all(&self.request.run_dir).into_iter().map(|noted| noted.question_id);
+        let mut asked: Vec<String> = noted.filter(|id| !attempt.settled.contains(id)).collect();
+        asked.dedup();
+        let delivered = match &self.request.input {
+            Input::Reply(reply) => self.holds(reply),
+            Input::Message(_) | Input::Continue(_) => false,
+        };
+        let process = match end.cause {
+            // A process that went by itself after a question was put aside has not failed, whatever it says.
+            Cause::Exited if !asked.is_empty() => aop_turn::Process::default(),
+            _ => end.process(),
+        };
+        let transcript = self.request.run_dir.join("transcript.jsonl");
+        TurnReport { turn, process, session: Some(self.session), asked, transcript, delivered }
+    }
+
+    fn holds(&self, reply: &Reply) -> bool {
+        transcript::find(&self.around.env, &self.session.session).is_some_and(|path| {
+            transcript::holds(&path, &reply.question_id, reply.call_id.as_deref()) == Some(true)
+        })
+    }
+}
+
+/// The host, waiting for the end of a question.
+type HostWaits = tokio::task::JoinHandle<Result<Option<Reply>, HostError>>;
+
+/// A hook that waits for the end of its question, and the host that waits in its place.
+#[derive(Default)]
+struct Waiting {
+    seen: usize,
+    queue: Vec<Noted>,
+    reply: Option<(Noted, HostWaits)>,
+}
+
+impl Waiting {
+    /// Reads what hooks have noted since.
+    fn look(&mut self, turn: &Turn<'_>) {
+        let all = Noted::all(&turn.request.run_dir);
+        let fresh = self.seen..all.len();
+        self.seen = all.len();
+        self.queue.extend(all[fresh].iter().filter(|noted| noted.waits != Waits::No).cloned());
+        if self.reply.is_none() && !self.queue.is_empty() {
+            let noted = self.queue.remove(0);
+            let patience = if noted.waits == Waits::Warm { turn.request.warm } else { TO_THE_END };
+            let (host, id) = (Arc::clone(&turn.host), noted.question_id.clone());
+            let wait = tokio::spawn(async move { host.await_reply(id, patience).await });
+            self.reply = Some((noted, wait));
+        }
+    }
+
+    /// The end of the question that is waited for. Never, while none is. Can be dropped and called again.
+    async fn ended(&mut self) -> Result<(Noted, Option<Reply>), EngineError> {
+        let Some((_, wait)) = &mut self.reply else { return std::future::pending().await };
+        let result = wait.await;
+        let reply = match result {
+            Ok(reply) => reply?,
+            Err(_) => None,
+        };
+        match self.reply.take() {
+            Some((noted, _)) => Ok((noted, reply)),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some((_, wait)) = &self.reply {
+            wait.abort();
+        }
+    }
+}

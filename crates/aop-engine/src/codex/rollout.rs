@@ -1,0 +1,270 @@
+//! The conversation as Codex keeps it: a rollout file per thread, one JSON object per line, below the home's
+//! `sessions/`. It says what the conversation holds already, and which of the model's calls have no output yet.
+//!
+//! Codex writes a call down before it asks about it, and an output before it tells the model.
+
+use aop_turn::command::is_session_handle;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Outputs that Codex writes itself when a turn is interrupted begin so. They are no answer.
+const ABORTED: &str = "aborted";
+
+/// How an output of a call is written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A function with JSON arguments.
+    Function,
+    /// A tool that takes free text.
+    Custom,
+}
+
+impl Form {
+    /// The item that gives a call its output.
+    pub(super) fn output(self, call_id: &str, output: &str) -> Value {
+        let kind = match self {
+            Form::Function => "function_call_output",
+            Form::Custom => "custom_tool_call_output",
+        };
+        serde_json::json!({"type": kind, "call_id": call_id, "output": output})
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Output {
+    /// Not yet.
+    Missing,
+    /// The turn was interrupted while it ran.
+    Aborted,
+    /// It returned something.
+    Given,
+}
+
+/// A call of the model's.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Call {
+    pub(super) call_id: String,
+    pub(super) name: String,
+    pub(super) form: Form,
+    pub(super) arguments: Value,
+    pub(super) output: Output,
+}
+
+/// What a conversation holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Rollout {
+    /// The calls, in order.
+    pub(super) calls: Vec<Call>,
+    /// What was said to the model, in order, all of it.
+    told: Vec<String>,
+    /// The last thing in it is a message of the model's: it has nothing left to go on with.
+    pub(super) model_spoke_last: bool,
+}
+
+/// The file of a thread.
+pub(super) fn find(home: &Path, thread: &str) -> Option<PathBuf> {
+    if !is_session_handle(thread) {
+        return None;
+    }
+    let wanted = format!("-{thread}.jsonl");
+    let mut folders = vec![home.join("sessions"), home.join("archived_sessions")];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(folder) else { continue };
+        for entry in entries.flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(_) if entry.file_name().to_string_lossy().ends_with(&wanted) => return Some(entry.path()),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    None
+}
+
+/// Reads the conversation of a thread; nothing when it has no file (a thread without a turn has none).
+pub(super) fn read(home: &Path, thread: &str) -> Option<Rollout> {
+    let mut lines = BufReader::new(File::open(find(home, thread)?).ok()?);
+    let mut rollout = Rollout::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => return Some(rollout),
+            Ok(_) => rollout.line(&line),
+            Err(_) => return None,
+        }
+    }
+}
+
+impl Rollout {
+    /// A conversation of these items.
+    #[cfg(test)]
+    pub(super) fn of(items: &[Value]) -> Self {
+        let mut rollout = Rollout::default();
+        for item in items {
+            let line = serde_json::json!({"type": "response_item", "payload": item});
+            rollout.line(line.to_string().as_bytes());
+        }
+        rollout
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        // The other kinds of line are larger and of no interest here; a cut last line is none of any kind.
+        const MARK: &[u8] = b"\"response_item\"";
+        if !line.windows(MARK.len()).any(|window| window == MARK) {
+            return;
+        }
+        let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else { return };
+        if fields.get("type").and_then(Value::as_str) != Some("response_item") {
+            return;
+        }
+        if let Some(Value::Object(item)) = fields.get("payload") {
+            self.item(item);
+        }
+    }
+
+    fn item(&mut self, item: &Map<String, Value>) {
+        let text = |key: &str| item.get(key).and_then(Value::as_str).unwrap_or_default();
+        self.model_spoke_last = text("type") == "message" && text("role") == "assistant";
+        match text("type") {
+            "function_call" => {
+                let arguments = serde_json::from_str(text("arguments")).unwrap_or_default();
+                self.call(text("call_id"), text("name"), Form::Function, arguments);
+            }
+            "custom_tool_call" => {
+                self.call(text("call_id"), text("name"), Form::Custom, text("input").into())
+            }
+            "function_call_output" | "custom_tool_call_output" => {
+                let output = match item.get("output") {
+                    Some(Value::String(text)) => text.clone(),
+                    other => other.map(Value::to_string).unwrap_or_default(),
+                };
+                let known = self.calls.iter_mut().rev().find(|call| call.call_id == text("call_id"));
+                if let Some(call) = known {
+                    let aborted = output.starts_with(ABORTED);
+                    call.output = if aborted { Output::Aborted } else { Output::Given };
+                }
+                self.told.push(output);
+            }
+            "message" if text("role") != "assistant" => {
+                let parts = item.get("content").and_then(Value::as_array);
+                let texts = parts.into_iter().flatten().filter_map(|part| part.get("text")?.as_str());
+                self.told.extend(texts.map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, call_id: &str, name: &str, form: Form, arguments: Value) {
+        let (call_id, name) = (call_id.to_owned(), name.to_owned());
+        self.calls.push(Call { call_id, name, form, arguments, output: Output::Missing });
+    }
+
+    /// A call by its id; the last one, should an id have been used twice.
+    pub(super) fn find_call(&self, call_id: &str) -> Option<&Call> {
+        self.calls.iter().rev().find(|call| call.call_id == call_id)
+    }
+
+    /// The calls that have no output, in order.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|call| call.output == Output::Missing)
+    }
+
+    /// Whether the model was ever told something with these words in it.
+    pub(super) fn was_told(&self, words: &str) -> bool {
+        self.told.iter().any(|told| told.contains(words))
+    }
+
+    /// Whether the end of a question has arrived in it: as the output of the call that asked, or, where that cannot
+    /// carry it, as words that name the question.
+    pub(super) fn holds_reply(&self, question_id: &str, call_id: Option<&str>) -> bool {
+        let call = call_id.and_then(|call_id| self.find_call(call_id));
+        let returned = call.is_some_and(|call| call.output == Output::Given && !call.is_asynchronous());
+        returned || self.was_told(question_id)
+    }
+}
+
+impl Call {
+    /// It asks a person and waits.
+    pub(super) fn asks(&self) -> bool {
+        self.form == Form::Function && self.name == "request_user_input"
+    }
+
+    /// It asks a person and does not wait: its output says nothing about the answer.
+    pub(super) fn is_asynchronous(&self) -> bool {
+        self.name == "request_user_input_async"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rollout(items: &[Value]) -> Rollout {
+        Rollout::of(items)
+    }
+
+    fn call(call_id: &str, name: &str) -> Value {
+        json!({"type": "function_call", "name": name, "arguments": "{\"questions\":[]}", "call_id": call_id})
+    }
+
+    fn output(call_id: &str, output: &str) -> Value {
+        json!({"type": "function_call_output", "call_id": call_id, "output": output})
+    }
+
+    #[test]
+    fn a_reply_is_held_once_the_call_has_an_output() {
+        let asked = rollout(&[call("c", "request_user_input")]);
+        assert!(!asked.holds_reply("q_1", Some("c")));
+        assert_eq!(asked.unanswered().count(), 1);
+        let answered = rollout(&[call("c", "request_user_input"), output("c", "{\"answers\":{}}")]);
+        assert!(answered.holds_reply("q_1", Some("c")));
+        assert_eq!(answered.unanswered().count(), 0);
+    }
+
+    #[test]
+    fn an_interruption_is_no_reply() {
+        let aborted = rollout(&[call("c", "request_user_input"), output("c", "aborted by user after 0.3s")]);
+        assert!(!aborted.holds_reply("q_1", Some("c")));
+        assert_eq!(aborted.find_call("c").unwrap().output, Output::Aborted);
+    }
+
+    #[test]
+    fn what_came_as_a_message_is_found_by_the_name_of_the_question() {
+        let message = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "(q_1) yes"}]});
+        let items = [call("c", "request_user_input_async"), output("c", "{\"accepted\":true}")];
+        assert!(!rollout(&items).holds_reply("q_1", Some("c")), "accepted is not answered");
+        assert!(rollout(&[&items[..], &[message]].concat()).holds_reply("q_1", Some("c")));
+        let said = json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "q_1"}]});
+        let said = rollout(&[said]);
+        assert!(!said.holds_reply("q_1", None), "the model's own words deliver nothing");
+        assert!(said.model_spoke_last);
+    }
+
+    #[test]
+    fn lines_of_other_kinds_and_torn_lines_change_nothing() {
+        let mut rollout = rollout(&[call("c", "exec_command")]);
+        let before = rollout.clone();
+        for line in [
+            r#"{"type":"event_msg","payload":{"type":"function_call","call_id":"x","note":"\"response_item\""}}"#,
+            r#"{"type":"response_item","payload":{"type":"function_call_output","call_id":"c","outp"#,
+            "",
+            "\u{0}\"response_item\"",
+        ] {
+            rollout.line(line.as_bytes());
+        }
+        assert_eq!(rollout, before);
+    }
+
+    #[test]
+    fn only_a_plain_handle_is_looked_for() {
+        let home = std::env::temp_dir();
+        for thread in ["", "../x", "a/b", "-x"] {
+            assert_eq!(find(&home, thread), None);
+        }
+    }
+}

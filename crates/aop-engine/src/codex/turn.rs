@@ -1,0 +1,498 @@
+//! One turn by way of `codex app-server`: from the opening to final words, a recorded question, or a failure.
+
+use super::app::{App, CallError, Left};
+use super::card::Card;
+use super::opening::{Delivery, Opening};
+use super::program::Program;
+use super::rollout::{self, Rollout};
+use super::wire::Message;
+use super::{thread, unusable, writer};
+use crate::port::{
+    Asked, EngineError, Host, HostError, Pending, Progress, Reply, SessionRef, TurnReport, TurnRequest,
+};
+use crate::process::{Launch, Stdin, Surroundings};
+use aop_turn::{Engine, Mode, Process, TurnReader};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often, and how long apart, a thread is asked for that another process still has.
+const WRITER_TRIES: u32 = 20;
+const WRITER_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a turn needs to know before there is a process.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) around: &'a Surroundings,
+    pub(super) program: &'a Program,
+    pub(super) home: &'a Path,
+}
+
+/// A turn that runs.
+pub(super) struct Turn<'a> {
+    pub(super) request: &'a TurnRequest,
+    pub(super) host: Arc<dyn Host>,
+    pub(super) app: App,
+    pub(super) home: PathBuf,
+    pub(super) session: SessionRef,
+    session_is_known: bool,
+    /// The engine's id of the turn that runs.
+    turn: Option<String>,
+    delivery: Delivery,
+    delivered: bool,
+    /// Questions that were recorded and wait.
+    pub(super) asked: Vec<String>,
+    /// The question that the engine does not wait for, while it is open.
+    pub(super) open: Option<String>,
+    /// Ends of questions that calls of this turn are still to get: an ask that stood behind another one.
+    pub(super) settled: HashMap<String, Reply>,
+    /// What was answered while the process ran, by question and call: whether it arrived shows in the conversation.
+    pub(super) answered: Vec<(String, String)>,
+    /// What the model has to be told and could not be told within the turn.
+    after: Vec<String>,
+    /// A permission that was given before and can be used once.
+    pub(super) granted: Option<Value>,
+    /// Changes of files that are under way, by the item that announced them.
+    pub(super) changes: HashMap<String, Value>,
+}
+
+/// What follows from something the server said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The turn goes on.
+    GoOn,
+    /// A question waits: the process goes.
+    Park,
+    /// The turn is finished.
+    Finish,
+    /// The process is gone.
+    Gone,
+}
+
+/// Runs a turn.
+pub(super) async fn run(
+    place: Place<'_>,
+    request: &TurnRequest,
+    host: Arc<dyn Host>,
+) -> Result<TurnReport, EngineError> {
+    let mut opening = opening(place.home, request).await?;
+    let known = request.session.as_ref().map(|session| session_ref(request, place.program, session));
+    let mut asked = Vec::new();
+    if let Some(session) = &known
+        && !opening.unasked.is_empty()
+    {
+        host.session(session.clone()).await?;
+        asked.extend(ask_again(request, host.as_ref(), &mut opening).await?);
+        if !asked.is_empty() && opening.items.is_empty() {
+            return Ok(without_process(request, session.clone(), asked));
+        }
+    }
+    let mut env = place.around.for_turn(request);
+    env.insert("CODEX_HOME".into(), place.home.into());
+    let mut app = App::start(Launch {
+        aop: place.around.aop.clone(),
+        argv: vec![place.program.path.clone().into(), "app-server".into()],
+        env,
+        cwd: request.cwd.clone(),
+        stdin: Stdin::Kept,
+        run_dir: request.run_dir.clone(),
+        limits: request.limits,
+    })
+    .await?;
+    host.progress(app.started());
+    let thread = match join_thread(&mut app, place.home, request).await {
+        Ok(thread) => thread,
+        Err(error) => {
+            app.kill().await;
+            return Err(error);
+        }
+    };
+    let mut turn = Turn {
+        session: session_ref(request, place.program, &thread),
+        request,
+        host,
+        app,
+        home: place.home.to_owned(),
+        session_is_known: false,
+        turn: None,
+        delivery: opening.delivery,
+        delivered: opening.delivery == Delivery::Held,
+        asked,
+        open: None,
+        settled: HashMap::new(),
+        answered: Vec::new(),
+        after: Vec::new(),
+        granted: opening.granted.take(),
+        changes: HashMap::new(),
+    };
+    match turn.play(&opening, known.is_some()).await {
+        Ok(flow) => Ok(turn.report(flow).await),
+        Err(error) => {
+            turn.app.kill().await;
+            Err(error)
+        }
+    }
+}
+
+async fn opening(home: &Path, request: &TurnRequest) -> Result<Opening, EngineError> {
+    let Some(thread) = &request.session else {
+        return Opening::first(&request.input).ok_or_else(|| {
+            unusable("there is no conversation to go on with", "start the turn with a message")
+        });
+    };
+    let rollout = conversation(home, thread).await;
+    Ok(Opening::next(&request.input, &thread::instructions(request), &rollout.unwrap_or_default()))
+}
+
+/// What a thread holds, read where waiting is allowed.
+pub(super) async fn conversation(home: &Path, thread: &str) -> Option<Rollout> {
+    let (home, thread) = (home.to_owned(), thread.to_owned());
+    tokio::task::spawn_blocking(move || rollout::read(&home, &thread)).await.ok().flatten()
+}
+
+fn session_ref(request: &TurnRequest, program: &Program, thread: &str) -> SessionRef {
+    SessionRef {
+        engine: Engine::Codex,
+        session: thread.to_owned(),
+        cwd: request.cwd.clone(),
+        version: Some(program.version_text()),
+    }
+}
+
+/// Puts calls to the host that were cut off before anybody saw them; their ends go into the opening. The question that
+/// waits now, if one does.
+async fn ask_again(
+    request: &TurnRequest,
+    host: &dyn Host,
+    opening: &mut Opening,
+) -> Result<Option<String>, EngineError> {
+    let cards: Vec<Card> = opening.unasked.drain(..).collect();
+    let Some(first) = cards.first() else { return Ok(None) };
+    let words = match (refusal(request), super::card::arguments(&cards, request.attempt)) {
+        (Some(words), _) => words.to_owned(),
+        (None, Err(reason)) => reason,
+        (None, Ok(arguments)) => match host.ask(arguments, first.call_id.clone()).await? {
+            Asked::Recorded { question_id } => return Ok(Some(question_id)),
+            Asked::Settled(reply) => {
+                for call in super::card::asked_calls(&reply) {
+                    opening.settle(&call.call_id, &call.returns(&reply));
+                }
+                return Ok(None);
+            }
+            Asked::Refused(words) => words,
+        },
+    };
+    for card in &cards {
+        opening.settle(&card.call_id, &card.words(&words));
+    }
+    Ok(None)
+}
+
+/// What an ask is told without anybody seeing it.
+pub(super) fn refusal(request: &TurnRequest) -> Option<&'static str> {
+    match request.mode {
+        Mode::Auto => {
+            Some("Nobody is available. Decide for yourself and go on, and name the decision in your result.")
+        }
+        Mode::Interactive if !request.may_ask => {
+            Some("No more questions can be asked about this task. Decide for yourself, say so, and finish.")
+        }
+        Mode::Interactive => None,
+    }
+}
+
+/// The report of a turn that needed no process: all it came to is a question.
+fn without_process(request: &TurnRequest, session: SessionRef, asked: Vec<String>) -> TurnReport {
+    let transcript = request.run_dir.join("transcript.jsonl");
+    let _ = std::fs::OpenOptions::new().create(true).append(true).open(&transcript);
+    TurnReport {
+        turn: TurnReader::new(Engine::Codex).finish(),
+        process: Process::default(),
+        session: Some(session),
+        asked,
+        transcript,
+        delivered: false,
+    }
+}
+
+/// Starts the thread, or takes it up again.
+async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, EngineError> {
+    let writable = match thread::outside_folder(request) {
+        Some(folder) => {
+            let config = if thread::may_have_roots(home, &request.cwd) {
+                app.call("config/read", &json!({"cwd": request.cwd})).await.unwrap_or_default()
+            } else {
+                Value::Null
+            };
+            Some(thread::writable_roots(&config, &folder))
+        }
+        None => None,
+    };
+    let mut parameters = thread::parameters(request, writable.as_deref());
+    let Some(thread) = &request.session else {
+        let started =
+            app.call("thread/start", &parameters).await.map_err(|error| refused("thread/start", error))?;
+        let id = started.pointer("/thread/id").and_then(Value::as_str).map(str::to_owned);
+        return id
+            .ok_or_else(|| unusable("it started a thread without an id", "try `codex app-server --help`"));
+    };
+    parameters["threadId"] = thread.as_str().into();
+    parameters["excludeTurns"] = true.into();
+    for attempt in 1.. {
+        match app.call("thread/resume", &parameters).await {
+            Ok(_) => break,
+            Err(CallError::Refused(words)) if words.contains("active writer") && attempt < WRITER_TRIES => {
+                // The turn has the claim, so whoever else holds the thread was left over from an earlier one.
+                writer::end_left_over(home, thread).await;
+                tokio::time::sleep(WRITER_PAUSE).await;
+            }
+            Err(CallError::Refused(words)) if words.contains("no rollout found") => {
+                return Err(unusable(
+                    &format!("the conversation {thread} is not in {}", home.display()),
+                    "start the work again with a message; the earlier conversation is gone",
+                ));
+            }
+            Err(error) => return Err(refused("thread/resume", error)),
+        }
+    }
+    Ok(thread.clone())
+}
+
+fn refused(method: &str, error: CallError) -> EngineError {
+    match error {
+        CallError::Refused(words) => {
+            unusable(&format!("{method}: {words}"), "`codex doctor` checks its settings")
+        }
+        CallError::Gone => {
+            unusable(&format!("it ended during {method}"), "stderr.log in the turn's folder says why")
+        }
+    }
+}
+
+impl Turn<'_> {
+    async fn play(&mut self, opening: &Opening, is_on_disk: bool) -> Result<Flow, EngineError> {
+        if is_on_disk {
+            self.tell_session().await?;
+        }
+        if !opening.items.is_empty() {
+            let items = json!({"threadId": self.session.session, "items": opening.items});
+            match self.app.call("thread/inject_items", &items).await {
+                Ok(_) => self.delivered |= self.delivery == Delivery::Item,
+                Err(CallError::Gone) => return Ok(Flow::Gone),
+                Err(error) => return Err(refused("thread/inject_items", error)),
+            }
+        }
+        if !self.asked.is_empty() {
+            return Ok(Flow::Park);
+        }
+        match self.begin(opening.message.as_deref()).await {
+            Ok(()) => self.listen().await,
+            Err(CallError::Gone) => Ok(Flow::Gone),
+            Err(error) => Err(refused("turn/start", error)),
+        }
+    }
+
+    /// Begins a turn of the engine's: with a message, or with nothing but what the conversation holds.
+    async fn begin(&mut self, message: Option<&str>) -> Result<(), CallError> {
+        let input: Vec<Value> =
+            message.map(|text| json!({"type": "text", "text": text})).into_iter().collect();
+        let mut parameters = json!({"threadId": self.session.session, "input": input});
+        let schema = self.request.output_schema.as_ref();
+        if let Some(form) = schema.and_then(|schema| aop_turn::flat::flatten(schema).ok()) {
+            parameters["outputSchema"] = form;
+        }
+        let begun = self.app.call("turn/start", &parameters).await?;
+        self.turn = begun.pointer("/turn/id").and_then(Value::as_str).map(str::to_owned);
+        Ok(())
+    }
+
+    async fn listen(&mut self) -> Result<Flow, EngineError> {
+        let host = Arc::clone(&self.host);
+        let mut answer: Option<Pending<'_, Result<Option<Reply>, HostError>>> = None;
+        loop {
+            if let (Some(question), None) = (&self.open, &answer) {
+                answer = Some(host.await_reply(question.clone(), self.request.limits.hard));
+            }
+            let flow = tokio::select! {
+                biased;
+                reply = when_there(&mut answer) => {
+                    answer = None;
+                    match reply? {
+                        Some(reply) => self.tell_answer(&reply).await,
+                        // Nobody answers for so long, or somebody else delivers it: the turn waits no longer.
+                        None => {
+                            self.asked.extend(self.open.take());
+                            Flow::GoOn
+                        }
+                    }
+                }
+                message = self.app.next() => match message {
+                    Some(Message::Request { id, method, params }) => self.requested(&id, &method, &params).await?,
+                    Some(Message::Notice { method, params }) => self.noticed(&method, &params).await?,
+                    Some(Message::Reply { .. } | Message::Noise) => Flow::GoOn,
+                    None => Flow::Gone,
+                },
+            };
+            match flow {
+                Flow::GoOn => {}
+                Flow::Finish => {
+                    answer = None;
+                    match self.finished().await? {
+                        Flow::GoOn => {}
+                        flow => return Ok(flow),
+                    }
+                }
+                Flow::Park | Flow::Gone => return Ok(flow),
+            }
+        }
+    }
+
+    async fn noticed(&mut self, method: &str, params: &Value) -> Result<Flow, EngineError> {
+        if params["threadId"] != self.session.session.as_str() {
+            return Ok(Flow::GoOn);
+        }
+        let item = &params["item"];
+        let kind = item["type"].as_str().unwrap_or_default();
+        match (method, kind) {
+            ("turn/started", _) => self.turn = params["turn"]["id"].as_str().map(str::to_owned),
+            ("turn/completed", _) if self.is_current(&params["turn"]) => return Ok(Flow::Finish),
+            // What was said to the model is on disk when it is reported as done.
+            ("item/completed", "userMessage") => {
+                self.tell_session().await?;
+                self.delivered |= self.delivery == Delivery::Message;
+            }
+            ("item/completed", "agentMessage") => {
+                let text = item["text"].as_str().unwrap_or_default();
+                self.host.progress(Progress::Said(text.to_owned()));
+                if item["delivery"] == "async" && item["questions"].is_array() {
+                    return self.asked_without_waiting(item).await;
+                }
+            }
+            ("item/started", "commandExecution") => {
+                self.uses(item["command"].as_str().unwrap_or("a command"))
+            }
+            ("item/started", "fileChange") => {
+                self.changes
+                    .insert(item["id"].as_str().unwrap_or_default().to_owned(), item["changes"].clone());
+                self.uses("file change");
+            }
+            ("item/started", "mcpToolCall") => {
+                let part = |key: &str| item[key].as_str().unwrap_or_default();
+                self.uses(&format!("{}: {}", part("server"), part("tool")));
+            }
+            ("item/completed", "fileChange") => {
+                self.changes.remove(item["id"].as_str().unwrap_or_default());
+            }
+            _ => {}
+        }
+        Ok(Flow::GoOn)
+    }
+
+    /// Whether a turn of the engine's is the one that was begun last.
+    fn is_current(&self, turn: &Value) -> bool {
+        match (&self.turn, turn["id"].as_str()) {
+            (Some(current), Some(id)) => current == id,
+            _ => true,
+        }
+    }
+
+    fn uses(&self, what: &str) {
+        self.host.progress(Progress::Uses(what.to_owned()));
+    }
+
+    /// The conversation is on disk, so its handle is worth keeping.
+    pub(super) async fn tell_session(&mut self) -> Result<(), EngineError> {
+        if !self.session_is_known {
+            self.host.session(self.session.clone()).await?;
+            self.session_is_known = true;
+        }
+        Ok(())
+    }
+
+    /// The engine's turn is over. What could not be told within it makes another one.
+    async fn finished(&mut self) -> Result<Flow, EngineError> {
+        self.tell_session().await?;
+        self.turn = None;
+        if let Some(question) = self.open.clone() {
+            let reply = if self.request.warm.is_zero() {
+                None
+            } else {
+                self.wait(&question, self.request.warm).await?
+            };
+            match reply {
+                Some(reply) => {
+                    self.open = None;
+                    self.answered.push((question, reply.call_id.clone().unwrap_or_default()));
+                    self.after.push(super::opening::told(&reply));
+                }
+                None => {
+                    self.open = None;
+                    self.asked.push(question);
+                    return Ok(Flow::Park);
+                }
+            }
+        }
+        if self.after.is_empty() {
+            return Ok(Flow::Finish);
+        }
+        let words = self.after.drain(..).collect::<Vec<_>>().join("\n\n");
+        match self.begin(Some(&words)).await {
+            Ok(()) => Ok(Flow::GoOn),
+            Err(CallError::Gone) => Ok(Flow::Gone),
+            Err(error) => Err(refused("turn/start", error)),
+        }
+    }
+
+    /// Tells the model something while it works; when it has just finished, in a turn of its own.
+    pub(super) async fn tell(&mut self, words: String) -> Flow {
+        let Some(turn) = &self.turn else {
+            self.after.push(words);
+            return Flow::GoOn;
+        };
+        let parameters = json!({"threadId": self.session.session, "expectedTurnId": turn,
+            "input": [{"type": "text", "text": words}]});
+        match self.app.call("turn/steer", &parameters).await {
+            Ok(_) => Flow::GoOn,
+            Err(CallError::Refused(_)) => {
+                self.after.push(words);
+                Flow::GoOn
+            }
+            Err(CallError::Gone) => Flow::Gone,
+        }
+    }
+
+    async fn report(mut self, flow: Flow) -> TurnReport {
+        let left: Left = match flow {
+            Flow::Park | Flow::Finish | Flow::GoOn => self.app.kill().await,
+            Flow::Gone => {
+                let left = self.app.left_behind().await;
+                let rollout = conversation(&self.home, &self.session.session).await.unwrap_or_default();
+                for (question, call) in self.answered {
+                    // An answer that did not arrive any more is still owed.
+                    if !rollout.holds_reply(&question, Some(&call)) && !self.asked.contains(&question) {
+                        self.asked.push(question);
+                    }
+                }
+                left
+            }
+        };
+        self.asked.extend(self.open.take());
+        TurnReport {
+            turn: left.turn,
+            process: left.process,
+            session: self.session_is_known.then_some(self.session),
+            asked: self.asked,
+            transcript: left.transcript,
+            delivered: self.delivered,
+        }
+    }
+}
+
+async fn when_there<T>(pending: &mut Option<Pending<'_, T>>) -> T {
+    match pending {
+        Some(pending) => pending.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,13 @@
+//! What an agent is told that asks when nobody may be asked.
+
+/// Nobody is there at all.
+pub const NOBODY: &str =
+    "Nobody is available. Decide yourself, go on, and say in your result what you decided.";
+
+/// Nobody is there who could permit anything.
+pub const NOT_PERMITTED: &str = "Nobody is available who could permit this, so it is not permitted. Go on without it, or stop and \
+    say what is missing.";
+
+/// The attempts are used up.
+pub const NO_MORE: &str = "You have asked as often as this phase allows. Nobody will be asked any more: finish with \
+    what you know, and say in your result what is undecided.";

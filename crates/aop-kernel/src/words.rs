@@ -1,0 +1,86 @@
+//! What a model is told about the end of its question. A human's answer, a default that policy applied, an expiry,
+//! a refusal and a withdrawal each begin with words that none of the others use, and each says what to do next.
+
+use crate::question::{Question, QuestionState, Resolution, ResolutionMode};
+use serde_json::{Value, json};
+
+/// The words; `secret` is the answer in clear where the record has it redacted. `None` while it is open.
+pub fn ending(question: &Question, secret: Option<&Value>) -> Option<String> {
+    let (mut text, resolution) = match &question.state {
+        QuestionState::Open => return None,
+        QuestionState::Answered { answer, by, resolution, .. } => {
+            (answered(secret.unwrap_or(answer), by, resolution.mode), resolution)
+        }
+        QuestionState::Expired { resolution } => (expired(resolution.mode).to_owned(), resolution),
+        QuestionState::Withdrawn { resolution } => (WITHDRAWN.to_owned(), resolution),
+    };
+    if let Resolution { note: Some(note), .. } = resolution {
+        text.push_str(&format!(" The note left with it: {}", json!(note)));
+    }
+    Some(text)
+}
+
+/// An answer, and whose it is.
+pub fn answered(answer: &Value, by: &str, mode: ResolutionMode) -> String {
+    match mode {
+        ResolutionMode::DefaultByPolicy => format!(
+            "DEFAULT: nobody answered in time, and no human decided this. The default declared with the question \
+             applies by policy: {answer}. Go on with it, and say in your report that it was the default."
+        ),
+        ResolutionMode::UserReply
+        | ResolutionMode::Expired
+        | ResolutionMode::EngineJudgement
+        | ResolutionMode::DeclinedByPolicy
+        | ResolutionMode::Withdrawn => {
+            format!("ANSWERED: a human ({}) answered: {answer}. Act on this answer.", json!(by))
+        }
+    }
+}
+
+/// No answer, and what that means.
+pub fn expired(mode: ResolutionMode) -> &'static str {
+    match mode {
+        ResolutionMode::EngineJudgement => {
+            "EXPIRED: nobody answered in time, and no answer will come. Decide yourself, and say in your report that \
+             you did and that no human decided it."
+        }
+        ResolutionMode::DeclinedByPolicy => {
+            "DECLINED: nobody answered in time, so this is not permitted. Do not do what you asked for. Go on without \
+             it, or stop and say what is missing."
+        }
+        ResolutionMode::UserReply
+        | ResolutionMode::Expired
+        | ResolutionMode::DefaultByPolicy
+        | ResolutionMode::Withdrawn => {
+            "EXPIRED: nobody answered in time, nothing was decided, and the work has been stopped by policy. Do not \
+             decide in the human's place. End your turn and say that the question went unanswered."
+        }
+    }
+}
+
+/// Taken back.
+pub const WITHDRAWN: &str = "WITHDRAWN: the question was taken back and will not be answered. Nothing was decided, and \
+    nothing was permitted. Go on without the answer, or ask something else if you cannot.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_end_can_be_taken_for_another() {
+        let answer = json!("yes");
+        let texts = [
+            answered(&answer, "human", ResolutionMode::UserReply),
+            answered(&answer, "policy:default", ResolutionMode::DefaultByPolicy),
+            expired(ResolutionMode::EngineJudgement).to_owned(),
+            expired(ResolutionMode::DeclinedByPolicy).to_owned(),
+            expired(ResolutionMode::Expired).to_owned(),
+            WITHDRAWN.to_owned(),
+        ];
+        for (place, text) in texts.iter().enumerate() {
+            assert!(texts.iter().skip(place + 1).all(|other| other != text), "{text}");
+            assert_eq!(text.contains("a human ("), place == 0, "only a human's answer names a human: {text}");
+        }
+        assert!(texts[1].contains("no human decided"), "{}", texts[1]);
+    }
+}

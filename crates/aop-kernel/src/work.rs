@@ -1,0 +1,265 @@
+//! What runners have done for a feature, as far as the next step depends on it: the turn or check under way, how
+//! often something was tried, and what a parked session still has to be told. Changed by events alone.
+
+use crate::event::Event;
+use crate::feature::Feature;
+use crate::ids::QuestionId;
+use crate::role::Role;
+use crate::status::Status;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// The work on a feature.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Work {
+    /// The turn whose end is not committed, also when its runner is dead.
+    pub turn: Option<TurnInHand>,
+    /// The check whose end is not committed.
+    pub check: Option<CheckInHand>,
+    /// The phase that the counters below belong to.
+    pub phase: Option<Status>,
+    /// How many turns have begun.
+    pub turns: u64,
+    /// How many of them in this phase.
+    pub attempt: u32,
+    /// How many of the last ones failed, one after the other.
+    pub failures: u32,
+    /// How often the builder got its work back since a person last had a hand in it.
+    pub returns: u32,
+    /// The phase's worker is done: it goes on (true) or back to the builder (false).
+    pub finished: Option<bool>,
+    /// The question whose end its session has not been told.
+    pub reply: Option<PendingReply>,
+    /// The commit that passed the checks after qa.
+    pub checked: Option<String>,
+    /// Where it was merged.
+    pub merged: Option<MergeRecord>,
+}
+
+/// A turn under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnInHand {
+    /// What names it for ever.
+    pub claim: String,
+    /// The fencing epoch of whoever runs it: its end is taken from nobody else.
+    pub epoch: u64,
+    /// In which role.
+    pub role: Role,
+    /// The question whose end it began with.
+    pub reply_to: Option<QuestionId>,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// A check under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckInHand {
+    /// Which.
+    pub name: CheckName,
+    /// The fencing epoch of whoever runs it.
+    pub epoch: u64,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// A session that waits for the end of its question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PendingReply {
+    /// The question.
+    pub question_id: QuestionId,
+    /// Whose session it is.
+    pub role: Role,
+}
+
+/// A merge that was committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are those of the event")]
+pub struct MergeRecord {
+    pub commit: String,
+    pub merge_commit: String,
+    pub into: String,
+}
+
+/// Which checks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckName {
+    /// After building.
+    Fast,
+    /// After qa.
+    Full,
+}
+
+impl fmt::Display for CheckName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CheckName::Fast => "fast",
+            CheckName::Full => "full",
+        })
+    }
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// The work of the phase is done.
+    Final {
+        /// Plan, summary or verdict.
+        result: Map<String, Value>,
+        /// Whether the feature goes on; false sends it back to the builder.
+        goes_on: bool,
+    },
+    /// It asked, and the session waits for the answer.
+    AskUser {
+        /// The question.
+        question_id: QuestionId,
+        /// Whether the feature stops until it is closed.
+        blocking: bool,
+    },
+    /// It failed.
+    Error {
+        /// Why, for programs.
+        code: String,
+        /// Why, for people.
+        message: String,
+        /// Whether the reply that it began with has reached the session.
+        delivered: bool,
+    },
+}
+
+impl TurnEnd {
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            TurnEnd::Final { result, goes_on } => {
+                let said = ["summary", "verdict"].iter().find_map(|key| result.get(*key)?.as_str());
+                let how = if *goes_on { "finished" } else { "sent it back" };
+                said.map_or_else(|| how.to_owned(), |said| format!("{how}: {said}"))
+            }
+            TurnEnd::AskUser { question_id, blocking: true } => format!("waits for the end of {question_id}"),
+            TurnEnd::AskUser { question_id, blocking: false } => {
+                format!("asked {question_id} and need not wait")
+            }
+            TurnEnd::Error { code, message, .. } => format!("failed ({code}): {message}"),
+        }
+    }
+}
+
+impl Work {
+    /// Whether a turn or a check is under way.
+    pub fn is_under_way(&self) -> bool {
+        self.turn.is_some() || self.check.is_some()
+    }
+
+    /// A question that a session waits for was asked again: the new one has its end.
+    pub(crate) fn asked_again(&mut self, old: Option<&QuestionId>, new: &QuestionId) {
+        if let (Some(reply), Some(old)) = (&mut self.reply, old)
+            && reply.question_id == *old
+        {
+            reply.question_id = new.clone();
+        }
+    }
+
+    /// A phase that is entered anew counts from the start; one that is returned to after a question goes on.
+    pub(crate) fn status_changed(&mut self, from: Status, to: Status) {
+        if to.is_terminal() {
+            (self.turn, self.check, self.reply) = (None, None, None);
+        }
+        if from == Status::Blocked && to != Status::AwaitingInput {
+            // A person sent it on: what failed before counts no more.
+            (self.attempt, self.failures, self.returns) = (0, 0, 0);
+        }
+        if from == Status::Qa && to == Status::Building {
+            self.returns += 1;
+        }
+        if to.worker().is_some() && self.phase != Some(to) {
+            // The worker of another phase has no business here any more.
+            (self.turn, self.check, self.finished) = (None, None, None);
+            (self.attempt, self.failures) = (0, 0);
+            self.phase = Some(to);
+            self.checked = None;
+        }
+    }
+}
+
+impl Feature {
+    /// What an event of the runner's does.
+    pub(crate) fn worked(&mut self, event: &Event, at: Timestamp) {
+        let phase = self.status;
+        let work = &mut self.work;
+        match event {
+            Event::TurnBegan { claim, epoch, role, engine, attempt, reply_to } => {
+                work.turns += 1;
+                work.attempt = *attempt;
+                work.phase = Some(phase);
+                work.checked = None;
+                if reply_to.is_some() {
+                    work.reply = None;
+                }
+                let (claim, reply_to) = (claim.clone(), reply_to.clone());
+                work.turn = Some(TurnInHand { claim, epoch: *epoch, role: *role, reply_to, since: at });
+                self.role = Some(*role);
+                self.engine = Some(engine.clone());
+            }
+            Event::TurnContinued { epoch, .. } => {
+                if let Some(turn) = &mut work.turn {
+                    turn.epoch = *epoch;
+                }
+            }
+            Event::TurnEnded { role, end, .. } => work.turn_ended(*role, end),
+            Event::CheckBegan { name, epoch, .. } => {
+                work.check = Some(CheckInHand { name: *name, epoch: *epoch, since: at });
+            }
+            Event::CheckEnded { name, commit, passed, .. } => {
+                work.check = None;
+                match (name, passed) {
+                    (CheckName::Fast, true) => {}
+                    (CheckName::Full, true) => work.checked = Some(commit.clone()),
+                    (CheckName::Fast, false) => {
+                        work.finished = None;
+                        work.returns += 1;
+                    }
+                    (CheckName::Full, false) => work.finished = Some(false),
+                }
+            }
+            Event::Merged { commit, merge_commit, into } => {
+                let (commit, merge_commit, into) = (commit.clone(), merge_commit.clone(), into.clone());
+                work.merged = Some(MergeRecord { commit, merge_commit, into });
+            }
+            Event::FeatureCreated { .. }
+            | Event::StatusChanged { .. }
+            | Event::Noted { .. }
+            | Event::QuestionOpened { .. }
+            | Event::QuestionAnswered { .. }
+            | Event::QuestionExpired { .. }
+            | Event::QuestionWithdrawn { .. } => {}
+        }
+    }
+}
+
+impl Work {
+    fn turn_ended(&mut self, role: Role, end: &TurnEnd) {
+        let turn = self.turn.take();
+        match end {
+            TurnEnd::Final { goes_on, .. } => {
+                self.failures = 0;
+                self.finished = Some(*goes_on);
+            }
+            TurnEnd::AskUser { question_id, blocking } => {
+                self.failures = 0;
+                if *blocking {
+                    self.reply = Some(PendingReply { question_id: question_id.clone(), role });
+                }
+            }
+            TurnEnd::Error { delivered, .. } => {
+                self.failures += 1;
+                let owed = turn.and_then(|turn| turn.reply_to).filter(|_| !delivered);
+                // Nobody has told the session yet, so whoever tries again has to.
+                self.reply = owed.map(|question_id| PendingReply { question_id, role }).or(self.reply.take());
+            }
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The way to the server: a small pool, what its errors mean to a person, and patience while it restarts or
+//! another server takes its place.
+
+use super::options::{PostgresOptions, with_causes};
+use crate::error::StoreError;
+use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use std::pin::Pin;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, Config, Error, NoTls};
+
+/// More connections win nothing: the commits of a project are one queue, and reads are short.
+const CONNECTIONS: usize = 8;
+
+/// The first pause before another attempt; each is twice as long as the one before, up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What every connection is told first. A client that lost its power must not hold a project's row for long;
+/// and what was acknowledged has to be on disk, whatever the server's default is.
+const SESSION: &str = "SET idle_in_transaction_session_timeout = '10s';
+    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
+
+/// Connections to one database.
+pub(super) struct Link {
+    pool: Pool,
+    options: PostgresOptions,
+}
+
+/// Why an attempt failed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// For good.
+    Final(StoreError),
+    /// The server, or the way to it. `in_doubt`: it may have done what it was told.
+    Medium { error: Error, in_doubt: bool },
+}
+
+impl From<Error> for Failure {
+    /// A single statement: when the connection broke, nobody knows whether it was carried out.
+    fn from(error: Error) -> Self {
+        let in_doubt = error.as_db_error().is_none();
+        Failure::Medium { error, in_doubt }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Failure::Final(error)
+    }
+}
+
+impl Failure {
+    /// Nothing had been told to the server yet that changes anything.
+    pub(super) fn before_any_write(self) -> Self {
+        match self {
+            Failure::Medium { error, .. } => Failure::Medium { error, in_doubt: false },
+            Failure::Final(error) => Failure::Final(error),
+        }
+    }
+}
+
+impl Link {
+    pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
+        let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_connect(options.config.clone(), Dial, settings);
+        let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
+        let pool = pool.map_err(|error| unavailable(&options, &error.to_string(), "report this"))?;
+        Ok(Link { pool, options })
+    }
+
+    /// The same connections with other options, for another patience.
+    pub(super) fn with(self, options: PostgresOptions) -> Self {
+        Link { options, ..self }
+    }
+
+    pub(super) fn options(&self) -> &PostgresOptions {
+        &self.options
+    }
+
+    /// A connection from the pool, or a new one; one attempt.
+    async fn connection(&self) -> Result<Object, Failure> {
+        self.pool.get().await.map_err(|error| match error {
+            PoolError::Backend(error) => Failure::Medium { error, in_doubt: false },
+            other => {
+                Failure::Final(unavailable(&self.options, &with_causes(&other), "run the command again"))
+            }
+        })
+    }
+
+    /// Does something on a connection, and again on another one while the server is away. The work is told
+    /// whether an earlier attempt may have been carried out.
+    pub(super) async fn patiently<T>(
+        &self,
+        mut work: impl AsyncFnMut(Object, bool) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        let start = Instant::now();
+        let mut pause = FIRST_PAUSE;
+        let mut doubt = false;
+        loop {
+            let result = match self.connection().await {
+                Ok(connection) => work(connection, doubt).await,
+                Err(failure) => Err(failure),
+            };
+            let failure = match result {
+                Ok(value) => return Ok(value),
+                Err(failure) => failure,
+            };
+            // The connection may stand in the middle of a transaction. Its neighbours in the pool are no better
+            // off when the server is gone, or has become a standby.
+            self.pool.retain(|_, _| false);
+            let error = match failure {
+                Failure::Final(error) => return Err(error),
+                Failure::Medium { error, in_doubt } => {
+                    doubt |= in_doubt;
+                    error
+                }
+            };
+            if !passes(&error) || start.elapsed() + pause > self.options.patience {
+                return Err(self.explain(&error, doubt));
+            }
+            tokio::time::sleep(pause.mul_f64(jitter())).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// What an error means to a person, and what to do about it.
+    fn explain(&self, error: &Error, in_doubt: bool) -> StoreError {
+        if in_doubt {
+            let cause = format!("the connection broke before the answer came ({})", with_causes(error));
+            let hint = "run it again with the same operation id: it tells whether it was written, and is written once";
+            return unavailable(&self.options, &cause, hint);
+        }
+        let hint = match error.code() {
+            Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
+                "check user and password; the password may also stand in PGPASSWORD"
+            }
+            Some(&SqlState::INVALID_CATALOG_NAME) => "create the database first: createdb NAME",
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {
+                "the role lacks a right: see \"Roles\" in docs/team.md, or run `aop store migrate` as the owner"
+            }
+            Some(&SqlState::UNDEFINED_TABLE) => "run `aop store migrate`",
+            Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
+                "this server is a standby: name all servers and add target_session_attrs=read-write"
+            }
+            Some(&SqlState::TOO_MANY_CONNECTIONS) => "raise max_connections, or put a pooler in front",
+            Some(&SqlState::DISK_FULL) => "the server's disk is full: free some space",
+            _ => "check that the server runs and can be reached from here, then run the command again",
+        };
+        unavailable(&self.options, &with_causes(error), hint)
+    }
+}
+
+/// Whether an error passes by itself, on another connection or a little later.
+fn passes(error: &Error) -> bool {
+    let Some(code) = error.code() else {
+        // No word from the server: the connection broke or could not be made. What cannot be understood at all
+        // (a wrong parameter, a row of another shape) is no loss of connection and does not pass.
+        return error.is_closed() || caused_by_io(error) || error.to_string().contains("connect");
+    };
+    code.code().starts_with("08")
+        || [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            SqlState::READ_ONLY_SQL_TRANSACTION,
+            SqlState::TOO_MANY_CONNECTIONS,
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ]
+        .contains(code)
+}
+
+fn caused_by_io(error: &Error) -> bool {
+    let mut cause: Option<&dyn std::error::Error> = Some(error);
+    while let Some(inner) = cause {
+        if inner.is::<std::io::Error>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
+/// Between a half and one and a half, so that many clients of a server that comes back do not knock at once.
+fn jitter() -> f64 {
+    let nanos = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    0.5 + f64::from(nanos.subsec_nanos() % 1_000) / 1_000.0
+}
+
+/// An unavailable store, in words.
+pub(super) fn unavailable(options: &PostgresOptions, cause: &str, hint: &str) -> StoreError {
+    StoreError::Unavailable { place: options.place(), cause: cause.into(), hint: hint.into() }
+}
+
+/// Makes a connection and tells it how to behave.
+struct Dial;
+
+impl Connect for Dial {
+    fn connect(
+        &self,
+        config: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let config = config.clone();
+        Box::pin(async move {
+            let (client, connection) = config.connect(NoTls).await?;
+            // How it ends is told by the calls that were under way on it.
+            let task = tokio::spawn(async move { drop(connection.await) });
+            client.batch_execute(SESSION).await?;
+            Ok((client, task))
+        })
+    }
+}

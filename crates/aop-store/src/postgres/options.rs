@@ -1,0 +1,176 @@
+//! Which server, which database, which project: what a `postgres://` address says. The password in it is never
+//! shown to anybody.
+
+use crate::error::StoreError;
+use std::fmt;
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::Host;
+
+/// How long a call goes on trying while the server restarts or another one takes its place.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where a project lives on PostgreSQL.
+#[derive(Clone)]
+pub struct PostgresOptions {
+    pub(super) config: Config,
+    pub(super) project: Option<String>,
+    pub(super) patience: Duration,
+}
+
+impl PostgresOptions {
+    /// Reads `postgres://user@host:port/database?project=NAME`. Every option of PostgreSQL's own addresses may
+    /// stand there, several hosts too; `project` is ours.
+    pub fn parse(address: &str) -> Result<Self, StoreError> {
+        let (base, query) = address.split_once('?').unwrap_or((address, ""));
+        let mut project = None;
+        let mut rest = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.strip_prefix("project=") {
+                Some(name) => project = Some(name.to_owned()),
+                None => rest.push(pair),
+            }
+        }
+        if let Some(name) = &project {
+            check_project(name)?;
+        }
+        let query = if rest.is_empty() { String::new() } else { format!("?{}", rest.join("&")) };
+        let mut config: Config = format!("{base}{query}").parse().map_err(|error| {
+            // Only what the parser says of the form: the address itself may hold a password.
+            unusable(&format!("the address cannot be read: {}", with_causes(&error)))
+        })?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(unusable("the address names no host"));
+        }
+        if config.get_user().is_none() {
+            config.user(std::env::var("PGUSER").or_else(|_| std::env::var("USER")).unwrap_or("aop".into()));
+        }
+        if config.get_application_name().is_none() {
+            config.application_name("aop");
+        }
+        if config.get_connect_timeout().is_none() {
+            config.connect_timeout(Duration::from_secs(5));
+        }
+        if config.get_tcp_user_timeout().is_none() {
+            // A host that is gone does not say so: without this a call would wait for it for many minutes.
+            config.tcp_user_timeout(Duration::from_secs(15)).keepalives_idle(Duration::from_secs(15));
+        }
+        Ok(PostgresOptions { config, project, patience: PATIENCE })
+    }
+
+    /// Takes this password when the address has none.
+    #[must_use]
+    pub fn or_password(mut self, password: &str) -> Self {
+        if self.config.get_password().is_none() {
+            self.config.password(password);
+        }
+        self
+    }
+
+    /// Gives up after this long without a server.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The same place, and this project of it.
+    #[must_use]
+    pub fn project(mut self, project_id: &str) -> Self {
+        self.project = Some(project_id.to_owned());
+        self
+    }
+
+    /// The project that is named, if one is.
+    pub fn project_id(&self) -> Option<&str> {
+        self.project.as_deref()
+    }
+
+    /// The address as it may be shown: without the password.
+    pub fn place(&self) -> String {
+        let hosts = self.config.get_hosts().iter().map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        let ports = self.config.get_ports();
+        let hosts: Vec<String> = hosts
+            .enumerate()
+            .map(|(index, host)| match ports.get(index).or(ports.first()) {
+                Some(port) => format!("{host}:{port}"),
+                None => host,
+            })
+            .collect();
+        let user = self.config.get_user().unwrap_or_default();
+        let database = self.config.get_dbname().unwrap_or(user);
+        format!("postgres://{user}@{}/{database}", hosts.join(","))
+    }
+}
+
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("place", &self.place())
+            .field("project", &self.project)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A project's name goes into addresses and messages.
+fn check_project(name: &str) -> Result<(), StoreError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 100 || !name.chars().all(fits) {
+        return Err(unusable(&format!(
+            "'{name}' cannot name a project: 1 to 100 letters, digits, '-', '_' or '.'"
+        )));
+    }
+    Ok(())
+}
+
+/// An error with what lies behind it, in one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let more = inner.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+fn unusable(cause: &str) -> StoreError {
+    StoreError::Unavailable {
+        place: "store".into(),
+        cause: cause.into(),
+        hint: "write it as postgres://user@host:5432/database?project=NAME".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_is_never_shown() {
+        let options =
+            PostgresOptions::parse("postgres://ann:hunter2@db.example:6432/team?project=shop").unwrap();
+        assert_eq!(options.place(), "postgres://ann@db.example:6432/team");
+        assert!(!format!("{options:?}").contains("hunter2"));
+        for broken in ["postgres://ann:hunter2@db/x?no=such", "postgres://ann:hunter2@db:port/x", "hunter2"] {
+            let error = PostgresOptions::parse(broken).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
+        }
+    }
+
+    #[test]
+    fn the_address_names_the_project_and_everything_that_postgresql_knows() {
+        let address = "postgres://ann@one,two:5433/team?target_session_attrs=read-write&project=shop.v-2";
+        let options = PostgresOptions::parse(address).unwrap();
+        assert_eq!(options.project_id(), Some("shop.v-2"));
+        assert_eq!(options.config.get_hosts().len(), 2);
+        let error = PostgresOptions::parse("postgres://ann@one/team?project=../x").unwrap_err();
+        assert!(error.to_string().contains("../x"), "{error}");
+    }
+}

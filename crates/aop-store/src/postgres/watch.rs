@@ -1,0 +1,57 @@
+//! Noticing commits. Those of this process are announced by the writer; those of others come by NOTIFY, on a
+//! connection of its own. A look at the counter every now and then is the safety net: a notification may be lost
+//! with its sender or with the connection, a commit never is.
+
+use super::Inside;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_postgres::{AsyncMessage, NoTls};
+
+/// How often the counter is looked at without having been told to.
+const SAFETY_NET: Duration = Duration::from_secs(1);
+
+/// Listens as long as the store is open, whatever happens to the connection.
+pub(super) async fn run(inside: Rc<Inside>) {
+    loop {
+        // However it ended, the next one begins with a look at the counter, so nothing is missed in between.
+        let _ = listen(&inside).await;
+        tokio::time::sleep(SAFETY_NET / 2).await;
+    }
+}
+
+async fn listen(inside: &Inside) -> Result<(), tokio_postgres::Error> {
+    let (client, mut connection) = inside.link.options().config.connect(NoTls).await?;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let drive = async move {
+        loop {
+            match poll_fn(|context| connection.poll_message(context)).await {
+                Some(Ok(AsyncMessage::Notification(note))) => {
+                    // The receiver lives as long as this future does.
+                    let _ = tell.send(note.payload().parse::<u64>().ok());
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Err(error),
+                None => return Ok(()),
+            }
+        }
+    };
+    let channel = &inside.channel;
+    let attend = async {
+        client.batch_execute(&format!("LISTEN {channel}")).await?;
+        let sql = "SELECT last_seq FROM projects WHERE project = $1";
+        let counter = client.prepare(sql).await?;
+        loop {
+            let seq: Option<i64> = client.query_opt_scalar(&counter, &[&inside.project]).await?;
+            inside.announce(seq.unwrap_or_default().unsigned_abs());
+            while let Ok(Some(seq)) = tokio::time::timeout(SAFETY_NET, told.recv()).await {
+                inside.announce(seq.unwrap_or_default());
+            }
+        }
+    };
+    tokio::select! {
+        ended = drive => ended,
+        ended = attend => ended,
+    }
+}

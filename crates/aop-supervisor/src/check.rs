@@ -1,0 +1,159 @@
+//! Checks: the project's own commands, on exactly one commit of a feature's worktree. What they wrote is kept; a
+//! failure goes back to the builder with it, a few times, and then to a person.
+
+use crate::SURFACE;
+use crate::process::{Ending, run_shell};
+use crate::runner::{Context, Stop};
+use aop_kernel::feature::Feature;
+use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck};
+use aop_kernel::status::Status;
+use aop_kernel::tools::runner_request;
+use aop_kernel::work::CheckName;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::{Shelf, crash_point};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// As much of a failing command's output as the builder is shown.
+const SHOWN_BYTES: u64 = 8 << 10;
+
+/// What came of the checks on one commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// Which.
+    pub name: CheckName,
+    /// On which commit.
+    pub commit: String,
+    /// Whether all passed.
+    pub passed: bool,
+    /// In one line.
+    pub note: String,
+    /// The end of the output of the command that failed.
+    pub output: String,
+    /// Where all of it stands.
+    pub log: Option<PathBuf>,
+}
+
+/// The key of the last report.
+pub(crate) fn report_key(feature: &Feature) -> String {
+    format!("{}/check", feature.id)
+}
+
+/// Runs the checks of a phase and moves the feature on, or back.
+pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: CheckName) -> Result<(), Stop> {
+    let worktree = context.git.ensure_worktree(&feature.id).await.map_err(Refusal::from)?;
+    let message =
+        format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
+    let commit = context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?;
+    let epoch = context.lease.epoch();
+    let begin = Command::BeginCheck(BeginCheck {
+        feature_id: feature.id.clone(),
+        name,
+        epoch,
+        commit: commit.clone(),
+    });
+    let operation = format!("check:{}:{}:{epoch}", feature.id, feature.version);
+    context.submit(runner_request(begin, &operation, SURFACE)?).await?;
+    crash_point("check_began");
+    let report = run_commands(context, feature, name, &worktree, &commit).await?;
+    let key = report_key(feature);
+    context.place(Shelf::Results, key, Some(json!(report))).await?;
+    let end = Command::EndCheck(EndCheck {
+        feature_id: feature.id.clone(),
+        name,
+        epoch,
+        commit,
+        passed: report.passed,
+        note: report.note.clone(),
+        to: next_status(context, feature, &report),
+    });
+    context.submit(runner_request(end, &format!("{operation}:end"), SURFACE)?).await?;
+    crash_point("check_ended");
+    Ok(())
+}
+
+/// Where the feature goes: on, back to the builder, or to a person when the builder had its rounds.
+fn next_status(context: &Context, feature: &Feature, report: &CheckReport) -> Option<(Status, String)> {
+    match (report.name, report.passed) {
+        (CheckName::Fast, true) => Some((Status::Qa, String::new())),
+        (CheckName::Full, true) => Some((Status::ReadyToMerge, report.note.clone())),
+        (name, false) if feature.work.returns >= context.settings.repair_rounds => Some((
+            Status::Blocked,
+            format!(
+                "the {name} checks still fail after {} rounds: {} (look at {}, then `aop retry --feature-id {}`)",
+                feature.work.returns,
+                report.note,
+                report.log.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+                feature.id
+            ),
+        )),
+        (CheckName::Fast, false) => None,
+        (CheckName::Full, false) => {
+            Some((Status::Building, format!("the full checks failed: {}", report.note)))
+        }
+    }
+}
+
+async fn run_commands(
+    context: &Context,
+    feature: &Feature,
+    name: CheckName,
+    worktree: &Path,
+    commit: &str,
+) -> Result<CheckReport, Stop> {
+    let checks = &context.settings.checks;
+    let commands = match name {
+        CheckName::Fast => &checks.fast,
+        CheckName::Full => &checks.full,
+    };
+    let report = |passed, note: String, output: String, log| CheckReport {
+        name,
+        commit: commit.to_owned(),
+        passed,
+        note,
+        output,
+        log,
+    };
+    if commands.is_empty() {
+        return Ok(report(true, "none are configured".to_owned(), String::new(), None));
+    }
+    let id = feature.id.as_str();
+    let mut last = None;
+    for command in commands {
+        let folder = context.turn_dir(&feature.id, &format!("check-{name}"), 0)?;
+        let variables = [("AOP_FEATURE", id), ("AOP_COMMIT", commit)];
+        context.say(&feature.id, &format!("runs {command}"));
+        let ending = run_shell(&context.settings, command, worktree, &folder, &variables);
+        let ending = context.until_stopped(&feature.id, ending).await?;
+        let ending = ending.map_err(|error| Refusal::new(ErrorCode::EngineFailed, error.to_string()))?;
+        let path = folder.join("transcript.jsonl");
+        let note = match ending {
+            Ending::Exited(0) => {
+                last = Some(path);
+                continue;
+            }
+            Ending::Exited(code) => format!("`{command}` exited with {code}"),
+            Ending::TimedOut => format!("`{command}` took longer than {} s", checks.timeout.as_secs()),
+            Ending::TooMuch => format!("`{command}` wrote more than a check may"),
+        };
+        let output = tail(&path).unwrap_or_else(|error| format!("({}: {error})", path.display()));
+        return Ok(report(false, note, output, Some(path)));
+    }
+    let count = commands.len();
+    let short = commit.get(..12).unwrap_or(commit);
+    let note = format!("{count} command{} at {short}", if count == 1 { "" } else { "s" });
+    Ok(report(true, note, String::new(), last))
+}
+
+/// The end of what was written.
+fn tail(path: &Path) -> std::io::Result<String> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(SHOWN_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,141 @@
+//! Instruction packets: `.aop/features/<id>/packets/<phase>.json` may ask something before the phase begins. The gate
+//! opens on an answer that is in the store and stands, unchanged, at the packet's `answer_path`: a file that somebody
+//! else put there opens nothing.
+
+use crate::SURFACE;
+use crate::place::Place;
+use crate::runner::{Context, Stop};
+use aop_ask::gate::{Gate, Packet};
+use aop_ask::{AnswerSpec, Answers};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::Shelf;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+
+/// How often the same gate is asked again after nobody answered.
+const MAX_ROUNDS: u32 = 100;
+
+/// Opens the gate of the feature's phase, or asks. True when the phase may begin.
+pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bool, Stop> {
+    let phase = feature.status.as_str();
+    let path = context.settings.dir().join("features").join(feature.id.as_str()).join("packets");
+    let path = path.join(format!("{phase}.json"));
+    let bytes = match tokio::fs::read(&path).await {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(unusable(&path, &error.to_string()).into()),
+    };
+    let packet = Packet::parse(&bytes).map_err(|violations| {
+        let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
+        unusable(&path, &first.unwrap_or_default()).fact("violations", violations)
+    })?;
+    let Some(gate) = packet.gate() else { return Ok(true) };
+    let place = Place::resolve(&context.settings.root, &gate.answer_path)
+        .map_err(|violation| unusable(&path, &violation.message))?;
+    let key = format!("{}/gate/{phase}", feature.id);
+    let opened = context.store().document(Shelf::Results, key.clone()).await?;
+    let standing = place.read()?;
+    if let (Some(opened), Some(bytes)) = (&opened, &standing)
+        && opened["asked"] == digest(&gate.spec.to_json())
+        && opened["sha256"] == hex(bytes)
+    {
+        return Ok(true);
+    }
+    let question = ask(context, feature, gate).await?;
+    let QuestionState::Answered { answer, at, by, .. } = &question.state else { return Ok(false) };
+    let secret = context.store().reveal(question.id.clone()).await?;
+    let answer = secret.unwrap_or_else(|| answer.clone());
+    let record = record(gate, &answer, &at.to_string(), by)?;
+    let document =
+        json!({"asked": digest(&gate.spec.to_json()), "sha256": hex(&record), "question_id": question.id});
+    // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
+    context.place(Shelf::Results, key, Some(document)).await?;
+    if !place.write_new(&record)? && place.read()?.as_deref() != Some(&record) {
+        return Err(unusable(
+            &path,
+            &format!(
+                "'{}' holds something that is not the answer in the store; it was left alone",
+                gate.answer_path
+            ),
+        )
+        .hint(format!("move {} away, then `aop retry --feature-id {}`", gate.answer_path, feature.id))
+        .into());
+    }
+    context.store().forget(question.id.clone()).await?;
+    Ok(true)
+}
+
+/// Asks, or finds what was asked. A gate that nobody answered is asked again when the feature comes back to it.
+async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Question, Stop> {
+    let spec = gate.spec.to_json();
+    let asked = digest(&json!([spec, gate.answer_path]));
+    for round in 0..MAX_ROUNDS {
+        let input = json!({
+            "feature_id": feature.id,
+            "role": Role::Orchestrator,
+            // Not this run's own name: another run has to find the same question.
+            "session_id": "orchestrator",
+            "question_type": "clarification",
+            "prompt": format!("Before {} begins: {}", feature.status, gate.spec.topic()),
+            "spec": spec,
+            "operation_id": format!("gate:{}:{}:{}:{round}", feature.id, feature.status, &asked[..16]),
+        });
+        let caller = Caller::new(Role::Orchestrator);
+        let call = parse(Tool::QuestionCreate, &caller, &input, SURFACE, &context.service.rules)?;
+        let Call::Mutate(request) = call else {
+            return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation").into());
+        };
+        let envelope = context.submit(*request).await?;
+        let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
+        let question = context.store().question(id).await?;
+        let Some(question) = question else { return Err(Stop::Stale) };
+        match question.state {
+            QuestionState::Open | QuestionState::Answered { .. } => return Ok(question),
+            QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {}
+        }
+    }
+    Err(Refusal::new(
+        ErrorCode::QuestionClosed,
+        format!("nobody answered what the packet of {} asks", feature.status),
+    )
+    .into())
+}
+
+fn record(gate: &Gate, answer: &Value, at: &str, by: &str) -> Result<Vec<u8>, Refusal> {
+    let unfit = |violations: Vec<aop_ask::Violation>| {
+        Refusal::new(ErrorCode::Internal, "the accepted answer does not make a valid record")
+            .fact("violations", violations)
+    };
+    let answers = Answers::check(&gate.spec, answer).map_err(unfit)?;
+    let record = AnswerSpec::new(&gate.spec, &answers, at, by).map_err(unfit)?;
+    Ok(format!("{:#}\n", record.to_json()).into_bytes())
+}
+
+fn unusable(path: &std::path::Path, cause: &str) -> Refusal {
+    Refusal::new(ErrorCode::InvalidDocument, format!("{}: {cause}", path.display()))
+        .hint("correct the packet, then `aop retry`; `aop packet check FILE` judges it")
+}
+
+fn digest(value: &Value) -> String {
+    hex(value.to_string().as_bytes())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in Sha256::digest(bytes) {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// So that other modules name things the same way.
+pub(crate) fn short_digest(text: &str) -> String {
+    hex(text.as_bytes())[..16].to_owned()
+}

@@ -1,0 +1,224 @@
+//! Git, as the program `git`: one worktree and branch per feature, commits, and a merge that is prepared before
+//! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
+
+use aop_kernel::ids::FeatureId;
+use aop_kernel::{ErrorCode, Refusal};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::process::Command;
+use tokio::sync::Mutex;
+
+/// Why git did not do what was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum GitError {
+    /// There is no such program.
+    #[error("git cannot be started: {0}")]
+    NotInstalled(String),
+    /// The folder is no repository, or has no commit.
+    #[error("{message}")]
+    NoRepository {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Two changes do not go together.
+    #[error("the branch does not merge: {0}")]
+    Conflict(String),
+    /// Git refused.
+    #[error("`git {command}` failed: {said}")]
+    Failed {
+        /// What was tried.
+        command: String,
+        /// What git said.
+        said: String,
+    },
+}
+
+impl From<GitError> for Refusal {
+    fn from(error: GitError) -> Self {
+        let message = error.to_string();
+        match error {
+            GitError::NotInstalled(_) => Refusal::new(ErrorCode::UnsupportedOperation, message)
+                .hint("install git: every feature is worked on in a worktree of its own"),
+            GitError::NoRepository { hint, .. } => {
+                Refusal::new(ErrorCode::UnsupportedOperation, message).hint(hint)
+            }
+            GitError::Conflict(_) => Refusal::new(ErrorCode::VersionConflict, message).hint(
+                "nothing was changed; merge the current branch into the feature's branch and resolve there",
+            ),
+            GitError::Failed { .. } => Refusal::new(ErrorCode::Internal, message)
+                .hint("run the command by hand in the project to see more"),
+        }
+    }
+}
+
+/// Git in one project.
+#[derive(Debug)]
+pub struct Git {
+    root: PathBuf,
+    /// Worktrees are made one after the other: git's own lock would refuse the second.
+    making: Mutex<()>,
+}
+
+impl Git {
+    /// Of the project with this root.
+    pub fn new(root: &Path) -> Self {
+        Git { root: root.to_owned(), making: Mutex::new(()) }
+    }
+
+    /// The branch of a feature.
+    pub fn branch(feature: &FeatureId) -> String {
+        format!("aop/{feature}")
+    }
+
+    /// Where a feature is worked on.
+    pub fn worktree(&self, feature: &FeatureId) -> PathBuf {
+        self.root.join(".aop").join("worktrees").join(feature.as_str())
+    }
+
+    /// Refuses a folder in which no feature can be worked on, with the next step.
+    pub async fn check_repository(&self) -> Result<(), GitError> {
+        let root = self.root.display();
+        if self.git(&self.root, &["rev-parse", "--git-dir"]).await.is_err() {
+            // Told apart from a missing program.
+            self.git(&self.root, &["--version"]).await?;
+            return Err(GitError::NoRepository {
+                message: format!("{root} is no git repository"),
+                hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then run again".to_owned(),
+            });
+        }
+        if self.head(&self.root).await.is_err() {
+            return Err(GitError::NoRepository {
+                message: format!("the git repository in {root} has no commit yet"),
+                hint: "features branch off a commit: `git add -A && git commit -m \"First commit\"`, then run again".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The worktree of a feature, made when it is missing, on its own branch.
+    pub async fn ensure_worktree(&self, feature: &FeatureId) -> Result<PathBuf, GitError> {
+        let path = self.worktree(feature);
+        let branch = Git::branch(feature);
+        let _one_at_a_time = self.making.lock().await;
+        if path.join(".git").exists() && self.head(&path).await.is_ok() {
+            return Ok(path);
+        }
+        if path.exists() {
+            // Left behind half made: it holds nothing that was committed, and git would refuse the place.
+            let _ = tokio::fs::remove_dir_all(&path).await;
+        }
+        self.git(&self.root, &["worktree", "prune"]).await?;
+        let place = path.display().to_string();
+        let has_branch = self
+            .git(&self.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
+            .await
+            .is_ok();
+        if has_branch {
+            self.git(&self.root, &["worktree", "add", "--quiet", &place, &branch]).await?;
+        } else {
+            self.git(&self.root, &["worktree", "add", "--quiet", "-b", &branch, &place, "HEAD"]).await?;
+        }
+        Ok(path)
+    }
+
+    /// Commits whatever changed in a worktree. The commit that the worktree is at then.
+    pub async fn commit_all(&self, worktree: &Path, message: &str) -> Result<String, GitError> {
+        self.git(worktree, &["add", "-A"]).await?;
+        let changed = !self.git(worktree, &["status", "--porcelain"]).await?.trim().is_empty();
+        if changed {
+            let identity = self.identity(worktree).await;
+            let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
+            args.extend(["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", message]);
+            self.git(worktree, &args).await?;
+        }
+        self.head(worktree).await
+    }
+
+    /// The commit that a folder is at.
+    pub async fn head(&self, folder: &Path) -> Result<String, GitError> {
+        Ok(self.git(folder, &["rev-parse", "--verify", "HEAD"]).await?.trim().to_owned())
+    }
+
+    /// The commit of a feature's branch; none when there is no branch.
+    pub async fn branch_head(&self, feature: &FeatureId) -> Option<String> {
+        let name = format!("refs/heads/{}", Git::branch(feature));
+        let said = self.git(&self.root, &["rev-parse", "--verify", "--quiet", &name]).await.ok()?;
+        Some(said.trim().to_owned())
+    }
+
+    /// The branch that the project is on; none when its head is detached.
+    pub async fn current_branch(&self) -> Option<String> {
+        let said = self.git(&self.root, &["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok()?;
+        Some(said.trim().to_owned())
+    }
+
+    /// Tracked files that differ from the head.
+    pub async fn dirty_files(&self) -> Result<Vec<String>, GitError> {
+        let said = self.git(&self.root, &["status", "--porcelain", "--untracked-files=no"]).await?;
+        Ok(said.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
+    }
+
+    /// Makes the merge of `commit` into the head as an object that nothing points at yet.
+    pub async fn prepare_merge(&self, commit: &str, message: &str) -> Result<String, GitError> {
+        let head = self.head(&self.root).await?;
+        let tree =
+            self.git(&self.root, &["merge-tree", "--write-tree", "--no-messages", &head, commit]).await;
+        let tree = match tree {
+            Ok(said) => said.trim().to_owned(),
+            Err(GitError::Failed { said, .. }) => return Err(GitError::Conflict(said)),
+            Err(error) => return Err(error),
+        };
+        let identity = self.identity(&self.root).await;
+        let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
+        args.extend(["commit-tree", &tree, "-p", &head, "-p", commit, "-m", message]);
+        Ok(self.git(&self.root, &args).await?.trim().to_owned())
+    }
+
+    /// Moves the branch that the project is on forward to a prepared merge.
+    pub async fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
+        self.git(&self.root, &["merge", "--ff-only", "--quiet", commit]).await.map(drop)
+    }
+
+    /// Whether the head has this commit in its history.
+    pub async fn contains(&self, commit: &str) -> bool {
+        self.git(&self.root, &["merge-base", "--is-ancestor", commit, "HEAD"]).await.is_ok()
+    }
+
+    /// Takes a feature's worktree away; its branch stays.
+    pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<(), GitError> {
+        let place = self.worktree(feature).display().to_string();
+        self.git(&self.root, &["worktree", "remove", "--force", &place]).await.map(drop)
+    }
+
+    /// A name for commits where the user has none.
+    async fn identity(&self, folder: &Path) -> Vec<String> {
+        if self.git(folder, &["config", "user.email"]).await.is_ok() {
+            return Vec::new();
+        }
+        ["-c", "user.name=aop", "-c", "user.email=aop@localhost"].map(str::to_owned).to_vec()
+    }
+
+    async fn git(&self, folder: &Path, args: &[&str]) -> Result<String, GitError> {
+        let mut command = Command::new("git");
+        command.args(args).current_dir(folder).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+        for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+        let output = command.output().await.map_err(|error| GitError::NotInstalled(error.to_string()))?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        let said = [&output.stderr[..], &output.stdout[..]]
+            .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+        let shown: Vec<&str> = args.iter().copied().filter(|arg| !arg.contains("user.")).collect();
+        Err(GitError::Failed {
+            command: shown.join(" "),
+            said: said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
+        })
+    }
+}

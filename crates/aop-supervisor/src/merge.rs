@@ -1,0 +1,113 @@
+//! `aop merge`: the branch of a checked feature into the branch that the project is on. The merge is made as a
+//! commit that nothing points at; then the store takes the feature as merged, or refuses; only then the branch
+//! moves. So a refusal of either side changes nothing, and what was interrupted after the commit can be finished.
+
+use crate::SURFACE;
+use crate::git::{Git, GitError};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::lifecycle::{Action, Command, Merge, permit};
+use aop_kernel::status::Status;
+use aop_kernel::tools::runner_request;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::{Service, crash_point};
+use serde_json::json;
+use std::path::Path;
+
+/// Merges.
+pub async fn merge(
+    service: &Service,
+    root: &Path,
+    id: &FeatureId,
+    operation: &str,
+) -> Result<Envelope, Refusal> {
+    let git = Git::new(root);
+    git.check_repository().await?;
+    let feature = service.store.feature(id.clone()).await?.ok_or_else(|| {
+        Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
+    })?;
+    if let (Status::Merged, Some(_)) = (feature.status, &feature.work.merged) {
+        return finish(&git, &feature).await;
+    }
+    permit(&feature, Action::Merge)?;
+    let Some(commit) = git.branch_head(id).await else {
+        return Err(Refusal::invalid_argument(format!("feature '{id}' has no branch {}", Git::branch(id)))
+            .hint("it gets one when `aop run` works on it"));
+    };
+    let Some(into) = git.current_branch().await else {
+        return Err(Refusal::new(
+            ErrorCode::UnsupportedOperation,
+            "the project is on no branch (detached HEAD)",
+        )
+        .hint("go to the branch that should have the feature: `git switch BRANCH`"));
+    };
+    let dirty = git.dirty_files().await?;
+    if !dirty.is_empty() {
+        return Err(Refusal::new(
+            ErrorCode::VersionConflict,
+            format!("the working tree has changes that are not committed: {}", dirty.join(", ")),
+        )
+        .hint("commit or stash them, then merge again; nothing was changed")
+        .fact("files", dirty));
+    }
+    // Said before the merge is tried: who reads "conflict" for a feature that was never ready is led astray.
+    ready(&feature)?;
+    let message = format!("Merge feature {id}: {}", feature.title);
+    let merge_commit =
+        git.prepare_merge(&commit, &message).await.map_err(|error| conflict(id, &into, error))?;
+    let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
+    let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
+    crash_point("merge_committed");
+    let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
+    finish(&git, &feature).await.map(|_| receipt.envelope)
+}
+
+fn ready(feature: &Feature) -> Result<(), Refusal> {
+    if feature.status == Status::ReadyToMerge {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        ErrorCode::InvalidStatusTransition,
+        format!("feature '{}' is {}, not ready_to_merge", feature.id, feature.status),
+    )
+    .hint("let `aop run` bring it there first"))
+}
+
+fn conflict(id: &FeatureId, into: &str, error: GitError) -> Refusal {
+    match error {
+        GitError::Conflict(said) => Refusal::new(
+            ErrorCode::VersionConflict,
+            format!("{} does not merge into {into} without conflicts: {}", Git::branch(id), said.replace('\n', ", ")),
+        )
+        .hint(format!(
+            "nothing was changed; merge {into} into {} in .aop/worktrees/{id}, then send the feature back to building",
+            Git::branch(id)
+        )),
+        other => other.into(),
+    }
+}
+
+/// Moves the branch, if that is still to be done.
+async fn finish(git: &Git, feature: &Feature) -> Result<Envelope, Refusal> {
+    let Some(merged) = &feature.work.merged else {
+        return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
+    };
+    if !git.contains(&merged.merge_commit).await {
+        git.fast_forward(&merged.merge_commit).await.map_err(|error| {
+            Refusal::new(
+                ErrorCode::VersionConflict,
+                format!(
+                    "feature '{}' is merged as {}, and {} could not be moved there: {error}",
+                    feature.id, merged.merge_commit, merged.into
+                ),
+            )
+            .hint(format!("bring it in with `git merge {}`", merged.merge_commit))
+        })?;
+    }
+    // The branch keeps the history; the folder is only in the way.
+    let _ = git.remove_worktree(&feature.id).await;
+    Ok(Envelope::success(
+        &json!({"feature_id": feature.id, "status": feature.status, "commit": merged.commit,
+        "merge_commit": merged.merge_commit, "into": merged.into}),
+    ))
+}

@@ -1,0 +1,263 @@
+//! What every task of a run shares, and the ways in which a task can be told to stop.
+
+use super::Notice;
+use crate::git::Git;
+use crate::lease::RunLease;
+use crate::settings::{Drivers, Settings};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::Request;
+use aop_kernel::question::Question;
+use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
+use aop_kernel::tools::QuestionFilter;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::{QuestionPage, Service, Shelf, Store, StoreError};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, watch};
+
+/// Why a task stops what it does.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Stop {
+    /// It was told to: the feature waits, is over, or the run ends.
+    #[error("it was told to stop")]
+    Cut,
+    /// The feature is no longer where it was; look again.
+    #[error("the feature has moved on")]
+    Stale,
+    /// This feature cannot go on without a person.
+    #[error("{0}")]
+    Feature(Refusal),
+    /// Nothing of this run can go on.
+    #[error("{0}")]
+    Run(Refusal),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        match refusal.code {
+            ErrorCode::VersionConflict
+            | ErrorCode::QuestionOpenBlocksAction
+            | ErrorCode::QuestionConflictOpen
+            | ErrorCode::QuestionAnswerNotAllowedInTerminalState
+            | ErrorCode::InvalidStatusTransition => Stop::Stale,
+            ErrorCode::StoreUnavailable | ErrorCode::RunAlreadyActive => Stop::Run(refusal),
+            _ => Stop::Feature(refusal),
+        }
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+impl Stop {
+    pub(crate) fn into_refusal(self) -> Refusal {
+        match self {
+            Stop::Feature(refusal) | Stop::Run(refusal) => refusal,
+            Stop::Cut | Stop::Stale => Refusal::new(ErrorCode::VersionConflict, self.to_string()),
+        }
+    }
+}
+
+/// What every task shares.
+pub(crate) struct Context {
+    pub(crate) service: Service,
+    pub(crate) settings: Settings,
+    pub(crate) drivers: Drivers,
+    pub(crate) lease: RunLease,
+    pub(crate) git: Git,
+    notices: mpsc::UnboundedSender<Notice>,
+    busy: Mutex<HashMap<FeatureId, watch::Sender<bool>>>,
+}
+
+impl Context {
+    pub(super) fn new(
+        service: Service,
+        settings: Settings,
+        drivers: Drivers,
+        lease: RunLease,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> Self {
+        let git = Git::new(&settings.root);
+        Context { service, settings, drivers, lease, git, notices, busy: Mutex::default() }
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        self.service.store.as_ref()
+    }
+
+    /// Commits a request.
+    pub(crate) async fn submit(&self, request: Request) -> Result<Envelope, Stop> {
+        Ok(self.service.submit(request).await?.envelope)
+    }
+
+    /// Writes a document, as long as this run has the project.
+    pub(crate) async fn place(&self, shelf: Shelf, key: String, value: Option<Value>) -> Result<(), Stop> {
+        for _ in 0..2 {
+            if self.store().place(shelf, key.clone(), value.clone(), self.lease.expected()).await? {
+                return Ok(());
+            }
+            // Perhaps the machine only slept past the end of the lease.
+            if !self.lease.renew().await? {
+                break;
+            }
+        }
+        Err(self.lost())
+    }
+
+    /// Somebody else has the project.
+    pub(crate) fn lost(&self) -> Stop {
+        let run = &self.lease.info.run_id;
+        Stop::Run(
+            Refusal::new(
+                ErrorCode::RunAlreadyActive,
+                format!("another run took the project over from {run}"),
+            )
+            .hint(
+                "this run has stopped, and its engines with it; `aop status` shows where everything stands",
+            ),
+        )
+    }
+
+    /// Questions of a feature asked at or after this time, oldest first.
+    pub(crate) async fn questions_since(
+        &self,
+        feature: &FeatureId,
+        since: Timestamp,
+    ) -> Result<Vec<Question>, Stop> {
+        let before = Timestamp::from_millis(since.as_millis() - 1);
+        let last = QuestionId::from_ulid("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")?;
+        let page = QuestionPage {
+            feature: Some(feature.clone()),
+            filter: QuestionFilter::All,
+            after: Some((before, last)),
+            limit: usize::MAX,
+        };
+        Ok(self.store().questions(page).await?)
+    }
+
+    /// Where a feature goes that its builder has to see again: to the builder, or to a person after some rounds.
+    pub(crate) fn back_to_builder(&self, feature: &Feature, why: &str) -> (Status, String) {
+        let rounds = feature.work.returns;
+        if rounds < self.settings.repair_rounds {
+            return (Status::Building, why.to_owned());
+        }
+        let id = &feature.id;
+        let reason = format!(
+            "{why}, and the builder has had its work back {rounds} times (see `aop log --feature-id {id}`; go on with `aop retry --feature-id {id}`)"
+        );
+        (Status::Blocked, reason)
+    }
+
+    /// The folder of this run for a feature.
+    pub(crate) fn run_dir(&self, feature: &FeatureId) -> Result<PathBuf, Stop> {
+        let path =
+            self.settings.dir().join("runs").join(self.lease.info.run_id.as_str()).join(feature.as_str());
+        make(&path)?;
+        Ok(path)
+    }
+
+    /// A folder that is one process's alone.
+    pub(crate) fn turn_dir(&self, feature: &FeatureId, what: &str, round: u32) -> Result<PathBuf, Stop> {
+        let folder = self.run_dir(feature)?;
+        let name = what.replace([':', '/'], "-");
+        let name = if round == 0 { name } else { format!("{name}-repair-{round}") };
+        let mut number = 1;
+        loop {
+            let path = folder.join(if number == 1 { name.clone() } else { format!("{name}.{number}") });
+            match std::fs::create_dir(&path) {
+                Ok(()) => {
+                    make(&path.join("artifacts"))?;
+                    return Ok(path);
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(cannot_make(&path, &error).into()),
+            }
+        }
+    }
+
+    /// Shows what a worker does.
+    pub(crate) fn say(&self, feature: &FeatureId, text: &str) {
+        self.show(Notice::Said { feature_id: feature.clone(), text: text.to_owned() });
+    }
+
+    /// Shows that an engine runs.
+    pub(crate) fn started(&self, feature: &FeatureId, claim: &str) {
+        self.show(Notice::Started { feature_id: feature.clone(), claim: claim.to_owned() });
+    }
+
+    /// Shows something; nobody has to look.
+    pub(crate) fn show(&self, notice: Notice) {
+        let _ = self.notices.send(notice);
+    }
+
+    /// Waits for something that ends when the task is told to stop.
+    pub(crate) async fn until_stopped<T>(
+        &self,
+        feature: &FeatureId,
+        future: impl Future<Output = T>,
+    ) -> Result<T, Stop> {
+        let receiver = self.busy().get(feature).map(watch::Sender::subscribe);
+        let Some(mut stop) = receiver else { return Err(Stop::Cut) };
+        tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => Err(Stop::Cut),
+            done = future => Ok(done),
+        }
+    }
+
+    /// Whether the feature's task was told to stop.
+    pub(super) fn is_stopped(&self, feature: &FeatureId) -> bool {
+        self.busy().get(feature).is_none_or(|stop| *stop.borrow())
+    }
+
+    pub(super) fn is_busy(&self, feature: &FeatureId) -> bool {
+        self.busy().contains_key(feature)
+    }
+
+    pub(super) fn begin_task(&self, feature: &FeatureId) {
+        self.busy().insert(feature.clone(), watch::Sender::new(false));
+    }
+
+    pub(super) fn end_task(&self, feature: &FeatureId) {
+        self.busy().remove(feature);
+    }
+
+    pub(super) fn stop_all(&self) {
+        for stop in self.busy().values() {
+            stop.send_replace(true);
+        }
+    }
+
+    /// Stops the work on a feature that somebody else has stopped: a person asked something about it, moved it or
+    /// cancelled it. A worker's own question does not: its engine parks by itself.
+    pub(super) fn interrupt_if_moved_on(&self, feature: &Feature) {
+        let goes_on = match &feature.waiting {
+            Some(waiting) => waiting.role.is_worker() && Some(waiting.role) == feature.role,
+            None => feature.status.worker().is_some(),
+        };
+        if !goes_on && let Some(stop) = self.busy().get(&feature.id) {
+            stop.send_replace(true);
+        }
+    }
+
+    fn busy(&self) -> MutexGuard<'_, HashMap<FeatureId, watch::Sender<bool>>> {
+        // A map of senders is whole after any panic.
+        self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn make(path: &Path) -> Result<(), Refusal> {
+    std::fs::create_dir_all(path).map_err(|error| cannot_make(path, &error))
+}
+
+fn cannot_make(path: &Path, error: &std::io::Error) -> Refusal {
+    Refusal::new(ErrorCode::Internal, format!("{} cannot be made: {error}", path.display()))
+        .hint("check that the disk has space and .aop/ is writable, then `aop retry`")
+}

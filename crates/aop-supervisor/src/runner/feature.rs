@@ -1,0 +1,106 @@
+//! The task of one feature: step after step, each decided anew from what is stored, until there is nothing to do.
+
+use super::context::{Context, Stop};
+use crate::SURFACE;
+use crate::check::run_checks;
+use crate::gate::open_gate;
+use crate::step::{Step, next_step};
+use crate::turn::{Plan, run_turn};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::lifecycle::{Command, Transition};
+use aop_kernel::status::Status;
+use aop_kernel::tools::runner_request;
+use aop_kernel::{ErrorCode, Refusal};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often in a row a feature may turn out to have moved on before something must be wrong.
+const MAX_STALE: u32 = 20;
+
+/// How a task ended.
+pub(super) enum Outcome {
+    /// There is nothing to do for the feature now.
+    Resting,
+    /// The run cannot go on.
+    Broken(Refusal),
+}
+
+/// Works on a feature.
+pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
+    let mut stale = 0;
+    loop {
+        if context.is_stopped(id) {
+            return Outcome::Resting;
+        }
+        let feature = match context.store().feature(id.clone()).await {
+            Ok(Some(feature)) => feature,
+            Ok(None) => return Outcome::Resting,
+            Err(error) => return Outcome::Broken(error.into()),
+        };
+        let result = match next_step(&feature) {
+            Step::Rest => return Outcome::Resting,
+            step => take(context, &feature, step).await,
+        };
+        match result {
+            Ok(()) => stale = 0,
+            Err(Stop::Cut) => return Outcome::Resting,
+            Err(Stop::Run(refusal)) => return Outcome::Broken(refusal),
+            Err(Stop::Feature(refusal)) => {
+                if let Err(stop) = block(context, &feature, &refusal).await {
+                    return Outcome::Broken(stop.into_refusal());
+                }
+            }
+            Err(Stop::Stale) if stale < MAX_STALE => {
+                stale += 1;
+                tokio::time::sleep(Duration::from_millis(5 << stale.min(8))).await;
+            }
+            Err(Stop::Stale) => {
+                let refusal =
+                    Refusal::new(ErrorCode::Internal, "the feature keeps moving on while it is worked on");
+                if let Err(stop) = block(context, &feature, &refusal).await {
+                    return Outcome::Broken(stop.into_refusal());
+                }
+            }
+        }
+    }
+}
+
+async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(), Stop> {
+    match step {
+        Step::Rest => Ok(()),
+        Step::Turn { claim, reply_to } => {
+            if reply_to.is_none() && !open_gate(context, feature).await? {
+                return Ok(());
+            }
+            run_turn(context, feature, Plan { claim, reply_to, cut_off: false }).await
+        }
+        Step::Continue(turn) => {
+            run_turn(context, feature, Plan { claim: turn.claim, reply_to: turn.reply_to, cut_off: true })
+                .await
+        }
+        Step::Advance => move_to(context, feature, Status::Building, String::new()).await,
+        Step::Check(name) => run_checks(context, feature, name).await,
+        Step::SendBack => {
+            let (to, reason) = context.back_to_builder(feature, "the work did not pass");
+            move_to(context, feature, to, reason).await
+        }
+    }
+}
+
+/// A person has to look: the feature is blocked with the reason and the next step.
+async fn block(context: &Arc<Context>, feature: &Feature, refusal: &Refusal) -> Result<(), Stop> {
+    let reason = format!("{} ({}): {}", refusal.code, refusal.message, refusal.hint);
+    match move_to(context, feature, Status::Blocked, reason).await {
+        // It has moved on meanwhile: whatever it is now will be seen.
+        Err(Stop::Stale) => Ok(()),
+        other => other,
+    }
+}
+
+async fn move_to(context: &Arc<Context>, feature: &Feature, to: Status, reason: String) -> Result<(), Stop> {
+    let reason = Some(reason).filter(|reason| !reason.is_empty());
+    let command = Command::Transition(Transition { feature_id: feature.id.clone(), to, reason });
+    let operation = format!("move:{}:{}:{to}", feature.id, feature.version);
+    context.submit(runner_request(command, &operation, SURFACE)?).await.map(drop)
+}

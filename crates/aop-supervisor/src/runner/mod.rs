@@ -1,0 +1,242 @@
+//! The loop: features that can be worked on get a task each, up to a limit; those that wait cost nothing. Every commit,
+//! of this process or another, wakes it; so does the next deadline of a question.
+
+mod context;
+mod feature;
+mod leftovers;
+
+pub(crate) use context::{Context, Stop};
+
+use crate::lease::{RENEWAL, RunLease};
+use crate::settings::{Drivers, Settings};
+use crate::step::is_ready;
+use aop_kernel::feature::{Feature, FeatureRecord};
+use aop_kernel::ids::FeatureId;
+use aop_kernel::status::{Held, Status};
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::{FeaturePage, Service};
+use feature::{Outcome, work_on};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// Something worth showing that is no event of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// An engine was started for a turn.
+    Started {
+        /// The feature.
+        feature_id: FeatureId,
+        /// The turn.
+        claim: String,
+    },
+    /// A worker said or did something.
+    Said {
+        /// The feature.
+        feature_id: FeatureId,
+        /// What.
+        text: String,
+    },
+    /// The user should know.
+    Warning(String),
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// Nothing is left to do.
+    Finished,
+    /// All that is left waits for a person, and that was to be the end.
+    Parked,
+    /// It was told to stop.
+    Stopped,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct RunEnd {
+    /// Why.
+    pub reason: Reason,
+    /// The features that were not over when it began or came later, as they stand now.
+    pub features: Vec<FeatureRecord>,
+}
+
+/// A run of one project.
+pub struct Runner {
+    context: Arc<Context>,
+    /// Features that are not over, as last seen.
+    known: BTreeMap<FeatureId, Feature>,
+    /// All features that this run has had to do with.
+    met: BTreeSet<FeatureId>,
+    ready: VecDeque<FeatureId>,
+    tasks: JoinSet<(FeatureId, Outcome)>,
+    seen: u64,
+}
+
+/// More than any event's number, also for a database that counts with a sign.
+const AFTER_ALL: u64 = i64::MAX as u64;
+
+impl Runner {
+    /// A run under this lease.
+    pub fn new(
+        service: Service,
+        settings: Settings,
+        drivers: Drivers,
+        lease: RunLease,
+        notices: mpsc::UnboundedSender<Notice>,
+    ) -> Self {
+        let context = Arc::new(Context::new(service, settings, drivers, lease, notices));
+        Runner {
+            context,
+            known: BTreeMap::new(),
+            met: BTreeSet::new(),
+            ready: VecDeque::new(),
+            tasks: JoinSet::new(),
+            seen: 0,
+        }
+    }
+
+    /// Runs until nothing is left to do or `stop` says so. Whatever happens, no engine is left and the lease is given
+    /// back.
+    pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<RunEnd, Refusal> {
+        let ended = self.turn_around(stop).await;
+        self.context.stop_all();
+        self.tasks.shutdown().await;
+        let released = self.context.lease.release().await;
+        let reason = ended?;
+        released?;
+        Ok(RunEnd { reason, features: self.features().await? })
+    }
+
+    async fn turn_around(&mut self, mut stop: watch::Receiver<bool>) -> Result<Reason, Refusal> {
+        self.context.git.check_repository().await?;
+        leftovers::reap(&self.context).await;
+        let mut changes = self.context.store().changes();
+        changes.borrow_and_update();
+        self.read_all().await?;
+        let mut renewal = tokio::time::interval(RENEWAL);
+        renewal.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            self.context.store().expire().await?;
+            self.notice_changes().await?;
+            self.start_tasks();
+            if self.tasks.is_empty() && self.ready.is_empty() {
+                let waits = self.known.values().any(|feature| feature.status == Status::AwaitingInput);
+                match (waits, self.context.settings.exit_when_parked) {
+                    (false, _) => return Ok(Reason::Finished),
+                    (true, true) => return Ok(Reason::Parked),
+                    (true, false) => {}
+                }
+            }
+            let deadline = self.until_deadline().await?;
+            tokio::select! {
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return Err(Refusal::new(ErrorCode::Internal, "the store stopped announcing changes"));
+                    }
+                    changes.borrow_and_update();
+                }
+                Some(joined) = self.tasks.join_next(), if !self.tasks.is_empty() => {
+                    self.task_ended(joined).await?;
+                }
+                () = tokio::time::sleep(deadline) => {}
+                _ = renewal.tick() => {
+                    if !self.context.lease.renew().await? {
+                        return Err(self.context.lost().into_refusal());
+                    }
+                }
+                _ = stop.wait_for(|stop| *stop) => return Ok(Reason::Stopped),
+            }
+        }
+    }
+
+    /// How long until a question is due.
+    async fn until_deadline(&self) -> Result<Duration, Refusal> {
+        let store = self.context.store();
+        let Some(deadline) = store.next_deadline().await? else { return Ok(Duration::from_secs(3600)) };
+        let now = store.now().await?;
+        let left = u64::try_from(deadline.as_millis() - now.as_millis()).unwrap_or_default();
+        Ok(Duration::from_millis(left.min(3_600_000) + 1))
+    }
+
+    async fn read_all(&mut self) -> Result<(), Refusal> {
+        let (_, last) = self.context.store().changed_since(AFTER_ALL).await?;
+        for feature in self.context.store().features(FeaturePage::default()).await? {
+            self.see(feature);
+        }
+        self.seen = last;
+        Ok(())
+    }
+
+    /// Looks at what was committed since the last time, and at nothing else.
+    async fn notice_changes(&mut self) -> Result<(), Refusal> {
+        let (changed, last) = self.context.store().changed_since(self.seen).await?;
+        for (id, _) in changed {
+            if let Some(feature) = self.context.store().feature(id).await? {
+                self.see(feature);
+            }
+        }
+        self.seen = last;
+        Ok(())
+    }
+
+    fn see(&mut self, feature: Feature) {
+        if feature.adhoc {
+            return;
+        }
+        let id = feature.id.clone();
+        self.context.interrupt_if_moved_on(&feature);
+        if feature.status.is_terminal() {
+            self.known.remove(&id);
+            self.ready.retain(|ready| *ready != id);
+            return;
+        }
+        self.met.insert(id.clone());
+        if is_ready(&feature) && !self.context.is_busy(&id) && !self.ready.contains(&id) {
+            self.ready.push_back(id.clone());
+        }
+        self.known.insert(id, feature);
+    }
+
+    fn start_tasks(&mut self) {
+        while self.tasks.len() < self.context.settings.max_parallel {
+            let Some(id) = self.ready.pop_front() else { return };
+            self.context.begin_task(&id);
+            let context = Arc::clone(&self.context);
+            self.tasks.spawn(async move {
+                let outcome = work_on(&context, &id).await;
+                (id, outcome)
+            });
+        }
+    }
+
+    async fn task_ended(
+        &mut self,
+        joined: Result<(FeatureId, Outcome), tokio::task::JoinError>,
+    ) -> Result<(), Refusal> {
+        let (id, outcome) = joined
+            .map_err(|error| Refusal::new(ErrorCode::Internal, format!("a feature's task broke: {error}")))?;
+        self.context.end_task(&id);
+        match outcome {
+            Outcome::Resting => {}
+            Outcome::Broken(refusal) => return Err(refusal),
+        }
+        // What happened to it while its task was ending has to be seen too.
+        if let Some(feature) = self.context.store().feature(id).await? {
+            self.see(feature);
+        }
+        Ok(())
+    }
+
+    async fn features(&self) -> Result<Vec<FeatureRecord>, Refusal> {
+        let mut records = Vec::new();
+        for id in &self.met {
+            if let Some(feature) = self.context.store().feature(id.clone()).await? {
+                records.push(feature.record(Held::No));
+            }
+        }
+        Ok(records)
+    }
+}

@@ -1,0 +1,128 @@
+//! What a turn begins with: the end of a question, a message, or the rest of what was cut off.
+
+use super::Turn;
+use crate::check::{CheckReport, report_key};
+use crate::note::{forget_notes, notes_for};
+use crate::phase::{result_name, schema_of};
+use crate::prompt::{self, Briefing};
+use crate::runner::Stop;
+use aop_engine::{Driver, Input, Reply, ReplyKind, SessionRef};
+use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::words;
+use aop_store::{ClaimState, Shelf};
+use aop_turn::Role;
+use serde_json::{Map, Value, json};
+
+/// The beginning of a turn, and what is used up by it.
+pub(super) struct Brief {
+    pub(super) input: Input,
+    notes: Vec<String>,
+}
+
+impl Brief {
+    pub(super) async fn make(
+        turn: &Turn<'_>,
+        session: Option<&SessionRef>,
+        driver: &dyn Driver,
+        claim: ClaimState,
+        cut_off: bool,
+    ) -> Result<Self, Stop> {
+        let Some(session) = session else {
+            // There is no session that could know anything: a new one is told all there is.
+            return Brief::message(turn, None).await;
+        };
+        let started_before = claim >= ClaimState::Spawned;
+        if let Some(id) = &turn.reply_to {
+            let question = turn.context.store().question(id.clone()).await?.ok_or(Stop::Stale)?;
+            let reply = reply(turn, &question).await?;
+            let held = claim == ClaimState::Delivered
+                || (started_before && {
+                    let project = turn.context.settings.root.clone();
+                    let call = reply.call_id.clone();
+                    driver.holds_reply(project, session.clone(), id.to_string(), call).await == Some(true)
+                });
+            if !held {
+                return Ok(Brief { input: Input::Reply(Box::new(reply)), notes: Vec::new() });
+            }
+            let task = prompt::again(&text(turn, &[], Some(&question)).await?);
+            return Ok(Brief { input: Input::Continue(task), notes: Vec::new() });
+        }
+        if cut_off && started_before {
+            let mut brief = Brief::message(turn, None).await?;
+            if let Input::Message(text) = &brief.input {
+                brief.input = Input::Continue(prompt::again(text));
+            }
+            return Ok(brief);
+        }
+        Brief::message(turn, None).await
+    }
+
+    async fn message(turn: &Turn<'_>, told: Option<&Question>) -> Result<Self, Stop> {
+        let found = notes_for(turn.context.store(), &turn.feature.id, turn.role).await?;
+        let (keys, notes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        let input = Input::Message(text(turn, &notes, told).await?);
+        Ok(Brief { input, notes: keys })
+    }
+
+    /// The turn is over: its notes were read, and the secret that it began with is forgotten.
+    pub(super) async fn used(&self, turn: &Turn<'_>) -> Result<(), Stop> {
+        Ok(forget_notes(turn.context.store(), &self.notes).await?)
+    }
+}
+
+/// The end of a question for the session that asked it.
+pub(super) async fn reply(turn: &Turn<'_>, question: &Question) -> Result<Reply, Stop> {
+    let secret = turn.context.store().reveal(question.id.clone()).await?;
+    let (kind, answer) = match &question.state {
+        QuestionState::Open => return Err(Stop::Stale),
+        QuestionState::Answered { answer, .. } => {
+            (ReplyKind::Answered, secret.clone().unwrap_or_else(|| answer.clone()))
+        }
+        QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {
+            (ReplyKind::Unanswered, Value::Null)
+        }
+    };
+    let said = words::ending(question, secret.as_ref()).unwrap_or_default();
+    Ok(Reply {
+        question_id: question.id.to_string(),
+        call_id: question.asked.engine_ref.as_ref().and_then(|engine| engine.call_id.clone()),
+        kind,
+        answer,
+        question: json!(question),
+        words: format!("The end of your question {}: {said}", question.id),
+    })
+}
+
+/// Everything that a turn is told, as one text.
+async fn text(turn: &Turn<'_>, notes: &[crate::note::Note], told: Option<&Question>) -> Result<String, Stop> {
+    let store = turn.context.store();
+    let id = &turn.feature.id;
+    let limit = turn.context.service.rules.human_input.context_answer_history_limit as usize;
+    let view = store.view(id.clone(), limit).await?.ok_or(Stop::Stale)?;
+    let mut answers = view.answers;
+    if let Some(told) = told.filter(|told| !answers.iter().any(|answer| answer.id == told.id)) {
+        answers.insert(0, told.clone());
+    }
+    let mut results: [Option<Map<String, Value>>; 3] = [None, None, None];
+    for (place, role) in Role::ALL.iter().enumerate() {
+        let document = store.document(Shelf::Results, format!("{id}/{}", result_name(*role))).await?;
+        results[place] = document.and_then(|document| document["result"].as_object().cloned());
+    }
+    let [plan, changes, verdict] = &results;
+    let check = store.document(Shelf::Results, report_key(&turn.feature)).await?;
+    let check: Option<CheckReport> = check.and_then(|document| serde_json::from_value(document).ok());
+    Ok(prompt::briefing(&Briefing {
+        role: turn.role,
+        feature_id: id.as_str(),
+        title: &turn.feature.title,
+        spec: view.spec.as_deref(),
+        plan: plan.as_ref(),
+        changes: changes.as_ref(),
+        verdict: verdict.as_ref(),
+        check: check.as_ref(),
+        open: &view.open,
+        answers: &answers,
+        notes,
+        schema: schema_of(turn.role),
+    }))
+}

@@ -1,0 +1,222 @@
+//! What came of a turn, as a commit: the next status, a question, another try, or the end of trying.
+
+use super::Turn;
+use crate::SURFACE;
+use crate::gate::short_digest;
+use crate::phase::{self, result_name};
+use crate::runner::Stop;
+use aop_engine::TurnReport;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::lifecycle::{Command, EndTurn};
+use aop_kernel::question::Question;
+use aop_kernel::role::{Caller, Role as KernelRole};
+use aop_kernel::status::Status;
+use aop_kernel::tools::{Call, Tool, parse, runner_request};
+use aop_kernel::work::TurnEnd;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::{ClaimState, Shelf, crash_point};
+use aop_turn::ask::{Ask, question_arguments};
+use aop_turn::{Outcome, Role, Verdict};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+
+/// What came of a turn.
+pub(super) struct Ended {
+    how: How,
+    warnings: Vec<String>,
+    transcript: Option<PathBuf>,
+    delivered: bool,
+}
+
+enum How {
+    Final(Map<String, Value>),
+    Recorded { id: QuestionId, blocking: bool },
+    Ask(Box<Ask>),
+    Error { code: String, message: String, retryable: bool },
+}
+
+impl Ended {
+    /// A question was recorded for it.
+    pub(super) fn asked(question: &Question) -> Self {
+        let how = How::Recorded { id: question.id.clone(), blocking: question.asked.blocking };
+        Ended { how, warnings: Vec::new(), transcript: None, delivered: true }
+    }
+
+    /// The engine could not do it.
+    pub(super) fn failed(code: &str, message: String, delivered: bool) -> Self {
+        let how = How::Error { code: code.to_owned(), message, retryable: true };
+        Ended { how, warnings: Vec::new(), transcript: None, delivered }
+    }
+
+    /// As the evidence says.
+    pub(super) fn judged(verdict: Verdict, report: &TurnReport) -> Self {
+        let how = match verdict.outcome {
+            Outcome::Final { data } => How::Final(data),
+            Outcome::AskUser(ask) => How::Ask(ask),
+            Outcome::Error { code, message } => {
+                How::Error { code: code.as_str().to_owned(), message, retryable: code.retryable() }
+            }
+        };
+        Ended {
+            how,
+            warnings: verdict.warnings,
+            transcript: Some(report.transcript.clone()),
+            delivered: true,
+        }
+    }
+
+    /// Whether the reply that it began with has reached the session. What ended by itself has read it.
+    pub(super) fn having(mut self, delivered: bool) -> Self {
+        if matches!(self.how, How::Error { .. }) {
+            self.delivered = delivered;
+        }
+        self
+    }
+}
+
+impl Turn<'_> {
+    /// Commits the end.
+    pub(super) async fn end(&self, ended: Ended) -> Result<(), Stop> {
+        let delivered = ended.delivered;
+        let (end, to) = match ended.how {
+            How::Final(result) => self.finished(result).await?,
+            How::Recorded { id, blocking } => (TurnEnd::AskUser { question_id: id, blocking }, None),
+            How::Ask(ask) => self.ask(&ask).await?,
+            How::Error { code, message, retryable } => self.failed(code, message, retryable, delivered),
+        };
+        crash_point("turn_judged");
+        let notes = ended.warnings.iter().map(|warning| format!("{}: warning: {warning}", self.claim));
+        let mut notes: Vec<String> = notes.collect();
+        if let (TurnEnd::Error { .. }, Some(path)) = (&end, &ended.transcript) {
+            notes.push(format!("the transcript of the failed turn is {}", path.display()));
+        }
+        let command = Command::EndTurn(Box::new(EndTurn {
+            feature_id: self.feature.id.clone(),
+            claim: self.claim.clone(),
+            epoch: self.epoch,
+            end,
+            notes,
+            to,
+        }));
+        let operation = format!("end:{}:{}:{}", self.claim, self.epoch, self.feature.version);
+        self.context.submit(runner_request(command, &operation, SURFACE)?).await?;
+        crash_point("turn_ended");
+        if delivered || self.reply_to.is_none() {
+            self.context.store().advance_claim(self.claim.clone(), self.epoch, ClaimState::Delivered).await?;
+        }
+        if let Some(id) = self.reply_to.as_ref().filter(|_| delivered) {
+            // The session has it now: the store forgets its secrets.
+            self.context.store().forget(id.clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// The work of the phase is done: kept, and where it leads.
+    async fn finished(
+        &self,
+        result: Map<String, Value>,
+    ) -> Result<(TurnEnd, Option<(Status, String)>), Stop> {
+        let goes_on = phase::goes_on(self.role, &result);
+        if self.role == Role::Builder || self.role == Role::Qa {
+            let summary = result.get("summary").and_then(Value::as_str).unwrap_or("work");
+            let message = format!("{}: {}", self.feature.id, aop_kernel::log::one_line(summary));
+            let worktree = self.context.git.worktree(&self.feature.id);
+            self.context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?;
+        }
+        let key = format!("{}/{}", self.feature.id, result_name(self.role));
+        let document = json!({"claim": self.claim, "result": result});
+        self.context.place(Shelf::Results, key, Some(document)).await?;
+        let to = match (self.role, goes_on) {
+            (Role::Planner, _) => Some((Status::Building, String::new())),
+            // The checks decide.
+            (Role::Builder, _) | (Role::Qa, true) => None,
+            (Role::Qa, false) => Some(self.context.back_to_builder(&self.feature, "qa says fail")),
+        };
+        Ok((TurnEnd::Final { result, goes_on }, to))
+    }
+
+    /// It asked in words: the question is recorded here.
+    async fn ask(&self, ask: &Ask) -> Result<(TurnEnd, Option<(Status, String)>), Stop> {
+        let mut arguments = question_arguments(ask);
+        arguments.insert("feature_id".into(), json!(self.feature.id));
+        arguments.insert("role".into(), json!(phase::kernel_role(self.role)));
+        arguments.insert("session_id".into(), json!(self.session_name()));
+        arguments.insert("operation_id".into(), json!(self.ask_operation("text")));
+        let caller = Caller::new(KernelRole::Orchestrator);
+        let rules = &self.context.service.rules;
+        let recorded = match parse(Tool::QuestionCreate, &caller, &Value::Object(arguments), SURFACE, rules) {
+            Ok(Call::Mutate(request)) => {
+                let request = match self.engine_ref(None).await? {
+                    Some(engine) => request.asked_by(engine),
+                    None => *request,
+                };
+                self.context.service.submit(request).await
+            }
+            Ok(Call::Read(_)) => Err(Refusal::new(ErrorCode::Internal, "asking is a mutation")),
+            Err(refusal) => Err(refusal),
+        };
+        match recorded {
+            Ok(receipt) => {
+                let id = receipt.envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
+                Ok((TurnEnd::AskUser { question_id: QuestionId::parse(&id)?, blocking: ask.blocking }, None))
+            }
+            Err(refusal) if refusal.code == ErrorCode::StoreUnavailable => Err(refusal.into()),
+            Err(refusal) => {
+                let message = format!("its question was refused: {}", refusal.message);
+                Ok(self.failed(refusal.code.as_str().to_owned(), message, true, true))
+            }
+        }
+    }
+
+    /// It failed: once more, or a person has to look, or it is over.
+    fn failed(
+        &self,
+        code: String,
+        message: String,
+        retryable: bool,
+        delivered: bool,
+    ) -> (TurnEnd, Option<(Status, String)>) {
+        let id = &self.feature.id;
+        let to = if !retryable {
+            Some((Status::Failed, format!("{code}: {message}")))
+        } else if self.feature.work.failures >= self.context.settings.retries {
+            let tries = self.feature.work.failures + 1;
+            let reason = format!(
+                "the {} failed {tries} times in a row, last with {code}: {message} (see `aop log --feature-id {id}`; go on with `aop retry --feature-id {id}`)",
+                self.role
+            );
+            Some((Status::Blocked, reason))
+        } else {
+            None
+        };
+        (TurnEnd::Error { code, message, delivered }, to)
+    }
+
+    /// What the asker's session is called in a record.
+    pub(super) fn session_name(&self) -> String {
+        format!("{}-{}", phase::kernel_role(self.role), self.feature.id)
+    }
+
+    /// The operation of a question of this turn: the same call is the same question.
+    pub(super) fn ask_operation(&self, call: &str) -> String {
+        ask_operation(&self.claim, call)
+    }
+}
+
+/// Names the question that a call of a turn asks.
+pub(super) fn ask_operation(claim: &str, call: &str) -> String {
+    format!("ask:{claim}:{}", short_digest(call))
+}
+
+/// So that a reader sees which code is final.
+#[cfg(test)]
+mod tests {
+    use aop_turn::TurnErrorCode;
+
+    #[test]
+    fn only_running_out_of_attempts_is_final() {
+        for code in TurnErrorCode::ALL {
+            assert_eq!(code.retryable(), *code != TurnErrorCode::InteractiveMaxAttemptExceeded);
+        }
+    }
+}

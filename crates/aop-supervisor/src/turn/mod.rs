@@ -1,0 +1,246 @@
+//! One turn: claimed, begun, run, judged, ended. Each of these is committed before the next begins, so that a turn that
+//! is cut off anywhere is found again and goes on under the same claim, in the same session of its engine.
+
+mod brief;
+mod ended;
+mod host;
+mod session;
+
+pub use session::session_of;
+
+use crate::SURFACE;
+use crate::phase::{self, schema_of};
+use crate::runner::{Context, Stop};
+use aop_engine::{Driver, EngineError, Host, Input, TurnReport, TurnRequest};
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::lifecycle::{BeginTurn, Command};
+use aop_kernel::question::Question;
+use aop_kernel::tools::runner_request;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::{ClaimState, crash_point};
+use aop_turn::judge::OutputSchema;
+use aop_turn::patch::{PatchFor, patch};
+use aop_turn::repair::{NextStep, next_step};
+use aop_turn::{Mode, Role, Rules, Verdict, judge};
+use brief::Brief;
+use ended::Ended;
+use host::TurnHost;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A turn to run.
+pub(crate) struct Plan {
+    /// What names it for ever.
+    pub(crate) claim: String,
+    /// The question whose end it begins with.
+    pub(crate) reply_to: Option<QuestionId>,
+    /// Whether it began before and was cut off.
+    pub(crate) cut_off: bool,
+}
+
+/// A turn under way.
+pub(super) struct Turn<'a> {
+    pub(super) context: &'a Arc<Context>,
+    pub(super) feature: Feature,
+    pub(super) role: Role,
+    pub(super) claim: String,
+    pub(super) reply_to: Option<QuestionId>,
+    /// The epoch that it began or was taken over with.
+    pub(super) epoch: u64,
+    pub(super) attempt: u32,
+}
+
+/// Runs one turn to an end that is committed.
+pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Plan) -> Result<(), Stop> {
+    let Some(role) = phase::worker(feature.status) else { return Err(Stop::Stale) };
+    let stored = session::load(context, &feature.id, role).await?;
+    // A session goes on with the engine it belongs to, whatever the settings say by now.
+    let bound = plan.reply_to.is_some() || plan.cut_off;
+    let engine = match &stored {
+        Some(session) if bound => session.engine,
+        Some(_) | None => context.settings.engines.of(role),
+    };
+    let stored = stored.filter(|session| session.engine == engine);
+    let driver = (context.drivers)(engine).map_err(|error| unavailable(&error))?;
+    let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
+    if plan.cut_off
+        && let Some(question) = turn.owed_question().await?
+    {
+        // It had asked when it was cut off: that is its outcome, whatever else it did.
+        return turn.end(Ended::asked(&question)).await;
+    }
+    let cwd = context.git.ensure_worktree(&turn.feature.id).await.map_err(Refusal::from)?;
+    let brief = Brief::make(&turn, stored.as_ref(), driver.as_ref(), found, plan.cut_off).await?;
+    let host = Arc::new(TurnHost::new(&turn, stored.clone()));
+    context.store().advance_claim(turn.claim.clone(), turn.epoch, ClaimState::Spawned).await?;
+    crash_point("turn_spawned");
+    let ended = turn.play(driver.as_ref(), &host, brief.input.clone(), cwd).await?;
+    crash_point("turn_played");
+    turn.end(ended).await?;
+    brief.used(&turn).await
+}
+
+/// Claims the turn and begins it in the store. Gives how far the claim had come before.
+async fn begin<'a>(
+    context: &'a Arc<Context>,
+    feature: &Feature,
+    role: Role,
+    engine: &str,
+    plan: &Plan,
+) -> Result<(Turn<'a>, ClaimState), Stop> {
+    let epoch = context.lease.epoch();
+    let run = context.lease.info.run_id.to_string();
+    let claim = context.store().claim(plan.claim.clone(), run.clone(), epoch).await?;
+    if claim.state != ClaimState::Delivered && (claim.holder != run || claim.epoch != epoch) {
+        return Err(context.lost());
+    }
+    crash_point("turn_claimed");
+    let begin = Command::BeginTurn(BeginTurn {
+        feature_id: feature.id.clone(),
+        claim: plan.claim.clone(),
+        epoch,
+        role: phase::kernel_role(role),
+        engine: engine.to_owned(),
+        reply_to: plan.reply_to.clone(),
+    });
+    let operation = format!("begin:{}:{epoch}:{}", plan.claim, feature.version);
+    let envelope = context.submit(runner_request(begin, &operation, SURFACE)?).await?;
+    crash_point("turn_began");
+    let attempt = envelope.data()["attempt"].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+    let feature = context.store().feature(feature.id.clone()).await?.ok_or(Stop::Stale)?;
+    let (claim_id, reply_to) = (plan.claim.clone(), plan.reply_to.clone());
+    let turn = Turn { context, feature, role, claim: claim_id, reply_to, epoch, attempt };
+    Ok((turn, claim.state))
+}
+
+impl Turn<'_> {
+    /// Lets the engine play, with corrective rounds where its result fails its schema.
+    async fn play(
+        &self,
+        driver: &dyn Driver,
+        host: &Arc<TurnHost>,
+        mut input: Input,
+        cwd: PathBuf,
+    ) -> Result<Ended, Stop> {
+        let mut rounds = 0;
+        let mut delivered = false;
+        loop {
+            let request = self.request(driver, host, input, cwd.clone(), rounds)?;
+            let host_port: Arc<dyn Host> = Arc::<TurnHost>::clone(host);
+            let ran = driver.run(request, host_port);
+            let report = match self.context.until_stopped(&self.feature.id, ran).await? {
+                Ok(report) => report,
+                Err(EngineError::System { what, cause }) => {
+                    let message = format!("{what}: {cause}");
+                    return Ok(Ended::failed(ErrorCode::EngineFailed.as_str(), message, delivered));
+                }
+                Err(EngineError::Host(error)) => return Err(host.failure(error)),
+                Err(error) => return Err(unavailable(&error).into()),
+            };
+            delivered |= report.delivered;
+            host.settled(&report.asked).await?;
+            if let Some(question) = self.owed_question().await? {
+                return Ok(Ended::asked(&question).having(delivered));
+            }
+            let verdict = self.judge(&report);
+            match next_step(&verdict, rounds, self.context.settings.repair_rounds) {
+                NextStep::Accept => return Ok(Ended::judged(verdict, &report).having(delivered)),
+                NextStep::Repair { round, text } => {
+                    rounds = round;
+                    input = Input::Message(text);
+                }
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        driver: &dyn Driver,
+        host: &TurnHost,
+        input: Input,
+        cwd: PathBuf,
+        round: u32,
+    ) -> Result<TurnRequest, Stop> {
+        let settings = &self.context.settings;
+        let run_dir = self.context.turn_dir(&self.feature.id, &self.claim, round)?;
+        let artifacts = run_dir.join("artifacts").display().to_string();
+        let (engine, mode, role) = (driver.engine(), self.mode(), self.role);
+        Ok(TurnRequest {
+            feature_id: self.feature.id.to_string(),
+            role,
+            claim: self.claim.clone(),
+            mode,
+            attempt: self.attempt,
+            may_ask: mode == Mode::Interactive && self.attempt < settings.max_attempt,
+            permissions: settings.permissions,
+            project: settings.root.clone(),
+            cwd,
+            run_dir,
+            session: host.session_handle(),
+            input,
+            instructions: patch(&PatchFor { engine, mode, role, artifacts: &artifacts }),
+            output_schema: Some(schema_of(role).clone()),
+            limits: settings.limits,
+            warm: settings.warm,
+        })
+    }
+
+    /// Nobody is asked where policy says that nobody can be.
+    fn mode(&self) -> Mode {
+        if self.context.service.rules.human_input.enabled { self.context.settings.mode } else { Mode::Auto }
+    }
+
+    fn judge(&self, report: &TurnReport) -> Verdict {
+        let check = self.context.service.rules.check_instance;
+        let rules = Rules {
+            mode: self.mode(),
+            attempt: self.attempt,
+            max_attempt: self.context.settings.max_attempt,
+            schema: Some(OutputSchema { schema: schema_of(self.role), check: &check }),
+            process: report.process,
+        };
+        judge(&report.turn, &rules)
+    }
+
+    /// A blocking question that was committed for this turn and whose end its session has not been told.
+    async fn owed_question(&self) -> Result<Option<Question>, Stop> {
+        let Some(in_hand) = &self.feature.work.turn else { return Ok(None) };
+        let asked = self.context.questions_since(&self.feature.id, in_hand.since).await?;
+        let role = phase::kernel_role(self.role);
+        for question in
+            asked.into_iter().rev().filter(|asked| asked.asked.role == role && asked.asked.blocking)
+        {
+            if !self.was_told(&question).await? {
+                return Ok(Some(question));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the session has the end of a question already: delivered live, or over MCP within the turn.
+    async fn was_told(&self, question: &Question) -> Result<bool, Stop> {
+        if question.is_open() {
+            return Ok(false);
+        }
+        let store = self.context.store();
+        let over_mcp = store.claim(format!("told:{}", question.id), "mcp".to_owned(), 1).await?;
+        if over_mcp.state == ClaimState::Delivered {
+            return Ok(true);
+        }
+        let run = self.context.lease.info.run_id.to_string();
+        let live = store.claim(format!("reply:{}", question.id), run, self.epoch).await?;
+        Ok(live.state == ClaimState::Delivered)
+    }
+}
+
+/// An engine that cannot be used at all: no retry would help.
+fn unavailable(error: &EngineError) -> Refusal {
+    let hint = match error {
+        EngineError::NotInstalled { hint, .. } | EngineError::Unusable { hint, .. } => hint.clone(),
+        EngineError::System { .. } | EngineError::Host(_) => {
+            ErrorCode::EngineUnavailable.page().remedy.to_owned()
+        }
+    };
+    Refusal::new(ErrorCode::EngineUnavailable, error.to_string()).hint(hint)
+}

@@ -1,0 +1,191 @@
+//! `aop export`: everything that was asked, answered and done, as JSON lines that `aop import` takes back.
+//!
+//! The first line says what follows: how much of it, its SHA-256, and the digest that `aop replay` prints. It
+//! is padded to a fixed width, so that it can be written last.
+
+use crate::cli::Global;
+use crate::output::{CommandResult, Reply, pour, style::bold};
+use crate::project::{Project, Session};
+use aop_kernel::replay::Replay;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::{Entry, Origin, StoreError};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Write the whole history as JSON lines
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aop export --output project.jsonl
+  aop export | gzip > project.jsonl.gz
+  tail -n +2 project.jsonl | sha256sum       what the first line calls body_sha256
+
+Secret answers, tokens and aop.yaml are not part of it. `aop import` takes it into an empty project.")]
+pub(crate) struct ExportArgs {
+    /// The file to write (default: stdout). It appears when it is complete, and replaces what is there
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// The version of the format.
+pub(super) const FORMAT: u32 = 1;
+
+/// The first line, with its line break.
+const HEADER_WIDTH: usize = 512;
+
+/// The first line of an export.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Header {
+    /// The version of the format.
+    pub(super) aop_export: u32,
+    /// The store's own name for the project.
+    pub(super) project: String,
+    /// The last event.
+    pub(super) last_seq: u64,
+    /// How many lines follow.
+    pub(super) entries: u64,
+    /// How many of them are rows of the ledger.
+    pub(super) operations: u64,
+    /// What `aop replay` prints as the digest of this history.
+    pub(super) state_digest: String,
+    /// The SHA-256 of all that follows the first line.
+    pub(super) body_sha256: String,
+}
+
+/// Writes the export, to a file in one step or to stdout.
+pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    for_people(&session, "export")?;
+    let folder = match &args.output {
+        Some(output) => {
+            output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+        }
+        None => &session.project.dir(),
+    };
+    let partial = Partial(folder.join(format!(".aop-export-{}.partial", std::process::id())));
+    let failed = |error: std::io::Error| cannot(&partial.0, &error);
+    let file = create_private(&partial.0).map_err(failed)?;
+    let (header, mut file) = write(&session, file, &partial.0)?;
+    let Some(output) = &args.output else {
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        pour(file).map_err(|error| cannot(Path::new("stdout"), &error))?;
+        return Ok(Reply::printed());
+    };
+    file.sync_all().map_err(failed)?;
+    std::fs::rename(&partial.0, output).map_err(|error| cannot(output, &error))?;
+    let text = format!(
+        "Wrote {}: {} events, {} operations. Secret answers, tokens and aop.yaml are not in it.",
+        bold(&output.display().to_string()),
+        header.last_seq,
+        header.operations
+    );
+    let mut data = json!(header);
+    data["file"] = json!(output);
+    Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// The file while it is being written; gone when it has not become the output.
+struct Partial(PathBuf);
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        // After the rename there is nothing left to remove.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// What is counted while entries go by.
+struct Body {
+    out: BufWriter<File>,
+    sha: Sha256,
+    replay: Replay,
+    entries: u64,
+    operations: u64,
+    place: PathBuf,
+}
+
+impl Body {
+    fn take(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        match entry {
+            Entry::Event(recorded) => self.replay.apply(recorded),
+            Entry::Operation { .. } => self.operations += 1,
+            Entry::Lease { .. } | Entry::Claim { .. } | Entry::Document { .. } => {}
+        }
+        self.entries += 1;
+        let line = serde_json::to_string(entry).map_err(|error| self.unwritten(&error))?;
+        for part in [line.as_bytes(), b"\n"] {
+            self.sha.update(part);
+            self.out.write_all(part).map_err(|error| self.unwritten(&error))?;
+        }
+        Ok(())
+    }
+
+    fn unwritten(&self, error: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Unavailable {
+            place: self.place.display().to_string(),
+            cause: error.to_string(),
+            hint: "check the space and the permissions where the export is written".into(),
+        }
+    }
+}
+
+fn write(session: &Session, file: File, place: &Path) -> Result<(Header, File), Refusal> {
+    let failed = |error: std::io::Error| cannot(place, &error);
+    let mut out = BufWriter::new(file);
+    out.write_all(&header_line(&" ".repeat(HEADER_WIDTH - 1))).map_err(failed)?;
+    let (sha, replay) = (Sha256::new(), Replay::default());
+    let body = Body { out, sha, replay, entries: 0, operations: 0, place: place.to_owned() };
+    let body = Arc::new(Mutex::new(body));
+    let shared = Arc::clone(&body);
+    let visit = move |entry| shared.lock().unwrap_or_else(PoisonError::into_inner).take(&entry);
+    let origin: Origin = session.wait(session.store().history(Box::new(visit)))?;
+    let mut body = body.lock().unwrap_or_else(PoisonError::into_inner);
+    let header = Header {
+        aop_export: FORMAT,
+        project: origin.project_id,
+        last_seq: origin.seq,
+        entries: body.entries,
+        operations: body.operations,
+        state_digest: super::replay::digest(&body.replay),
+        body_sha256: hexadecimal(&body.sha.clone().finalize()),
+    };
+    body.out.seek(SeekFrom::Start(0)).map_err(failed)?;
+    body.out.write_all(&header_line(&json!(header).to_string())).map_err(failed)?;
+    body.out.flush().map_err(failed)?;
+    let file = body.out.get_ref().try_clone().map_err(failed)?;
+    Ok((header, file))
+}
+
+/// Spaces after the document keep the line at its width; JSON does not mind them.
+fn header_line(text: &str) -> Vec<u8> {
+    format!("{text:<width$}\n", width = HEADER_WIDTH - 1).into_bytes()
+}
+
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Answers may be private: only their owner reads the file, like the store itself.
+fn create_private(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// A whole history is nothing that an agent may carry off or bring in.
+pub(super) fn for_people(session: &Session, what: &str) -> Result<(), Refusal> {
+    if session.caller.role.is_worker() {
+        let message = format!("a {} may not {what} the project", session.caller.role.as_str());
+        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
+    }
+    Ok(())
+}
+
+pub(super) fn cannot(place: &Path, error: &dyn std::fmt::Display) -> Refusal {
+    Refusal::invalid_argument(format!("{}: {error}", place.display()))
+        .hint("name a file in a folder that is there and writable")
+}

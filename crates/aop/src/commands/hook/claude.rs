@@ -1,0 +1,260 @@
+//! Claude Code's hook. It answers by the record: none yet, commit it and put the call aside; open, put it aside again;
+//! closed, tell the end. A call is known by conversation and call id, so that the same call is one question, however
+//! often the engine runs the hook for it.
+
+use crate::agent;
+use crate::cli::Global;
+use crate::project::{Project, Session};
+use aop_engine::claude::{
+    Asks, Concern, Decision, HookCall, HookTurn, Noted, Waits, Word, answered_input, asks_of_message, word,
+};
+use aop_engine::words::{NO_MORE, NOBODY, NOT_PERMITTED};
+use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
+use aop_kernel::question::{EngineRef, Question, QuestionState, ResolutionMode};
+use aop_kernel::role::Role;
+use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
+use aop_kernel::{ErrorCode, Refusal, words};
+use aop_store::crash_point;
+use aop_turn::Mode;
+use aop_turn::ask::question_arguments;
+use aop_turn::command::Permissions;
+use serde_json::{Value, json};
+use std::io::Read;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What this door is called in records.
+const SURFACE: &str = "hook";
+
+/// How long a call that asks beside another one waits for that one to be recorded.
+const SIBLING_PATIENCE: Duration = Duration::from_secs(20);
+
+const ASKED_TOGETHER: &str = "This card is put to the person together with your other question of the same message, as one form. The \
+    answers to both come as the result of that other call. Do not ask this again.";
+const ASK_AGAIN: &str = "A person is already being asked something else in this moment, and only one card can wait at a time. \
+    Nothing was recorded for this one: ask it again once the other is answered.";
+const WAIT_FOR_TURN: &str = "A person is already being asked something else in this moment, so nobody could be asked to permit this \
+    yet, and it did not run. Call it again once the other is answered.";
+
+/// Reads the engine's call and gives the answer in its form.
+pub(super) fn answer(global: &Global, turn: &Path) -> Result<Option<Value>, Refusal> {
+    let turn = HookTurn::load(turn).map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("{} cannot be read: {error}", turn.display()))
+    })?;
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text).map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("the hook's input cannot be read: {error}"))
+    })?;
+    let call = HookCall::parse(&text).map_err(|cause| Refusal::new(ErrorCode::Internal, cause))?;
+    let concern = call.concern(turn.permissions());
+    match concern {
+        Concern::None => return Ok(Decision::Pass.to_json()),
+        Concern::Plan => return Ok(Decision::Allow(call.tool_input).to_json()),
+        Concern::Question | Concern::Permission => {}
+    }
+    let global = Global { project: Some(turn.project.clone()), json: global.json };
+    let session = Project::find(&global)?.open_as(agent::caller(Role::Builder, None)?)?;
+    let hook = Hook { feature: FeatureId::parse(&turn.feature_id)?, turn, call, concern, session };
+    Ok(hook.decide()?.to_json())
+}
+
+struct Hook {
+    feature: FeatureId,
+    turn: HookTurn,
+    call: HookCall,
+    concern: Concern,
+    session: Session,
+}
+
+impl Hook {
+    fn decide(&self) -> Result<Decision, Refusal> {
+        if let Some(question) = self.recorded(&self.call.tool_use_id)? {
+            return self.by_record(question);
+        }
+        match (self.turn.mode(), self.concern, self.turn.permissions()) {
+            (Mode::Auto, Concern::Question, _) => return Ok(deny(NOBODY)),
+            (Mode::Auto, _, Permissions::Ask) => return Ok(deny(NOT_PERMITTED)),
+            _ if !self.turn.may_ask => return Ok(deny(NO_MORE)),
+            _ => {}
+        }
+        let mut siblings = Asks::new();
+        if self.concern == Concern::Question && self.call.agent_id.is_none() {
+            siblings = asks_of_message(&self.turn.run_dir, &self.call);
+            let first = siblings.first().map(|(id, _)| id.clone()).unwrap_or_default();
+            if first != self.call.tool_use_id {
+                return self.beside(&first);
+            }
+            siblings.remove(0);
+        }
+        self.ask(&siblings)
+    }
+
+    /// The question of a call of this conversation.
+    fn recorded(&self, call_id: &str) -> Result<Option<Question>, Refusal> {
+        let questions =
+            self.session.wait(self.session.service.questions_of(&self.feature, QuestionFilter::All))?;
+        Ok(questions.into_iter().rev().find(|question| {
+            question.asked.engine_ref.as_ref().is_some_and(|engine| {
+                engine.session == self.call.session_id && engine.call_id.as_deref() == Some(call_id)
+            })
+        }))
+    }
+
+    /// Commits the question of this call and of those beside it.
+    fn ask(&self, siblings: &Asks) -> Result<Decision, Refusal> {
+        let ask = match self.call.ask(siblings, self.turn.attempt) {
+            Ok(ask) => ask,
+            Err(reason) => return Ok(deny(&format!("Your question cannot be shown to anybody: {reason}."))),
+        };
+        let role = self.session.caller.role;
+        let mut arguments = Value::Object(question_arguments(&ask));
+        arguments["feature_id"] = json!(self.feature);
+        arguments["role"] = json!(role);
+        arguments["session_id"] = json!(format!("{role}-{}", self.feature));
+        arguments["operation_id"] = json!(self.operation()?);
+        let rules = &self.session.service.rules;
+        let request = match parse(Tool::QuestionCreate, &self.session.caller, &arguments, SURFACE, rules) {
+            Ok(Call::Mutate(request)) => request.asked_by(self.engine_ref()),
+            Ok(Call::Read(_)) => return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation")),
+            Err(refusal) => return self.refused(refusal),
+        };
+        match self.session.submit(request) {
+            Ok(envelope) => {
+                crash_point("hook_recorded");
+                let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
+                self.by_record(self.question(&id)?)
+            }
+            Err(refusal) => self.refused(refusal),
+        }
+    }
+
+    /// The same call is the same operation.
+    fn operation(&self) -> Result<OperationId, Refusal> {
+        OperationId::parse(&format!("claude:{}:{}", self.call.session_id, self.call.tool_use_id))
+    }
+
+    fn engine_ref(&self) -> EngineRef {
+        EngineRef {
+            engine: "claude-code".to_owned(),
+            session: self.call.session_id.clone(),
+            call_id: Some(self.call.tool_use_id.clone()),
+            cwd: self.turn.cwd.display().to_string(),
+            version: Some(self.turn.version.clone()),
+        }
+    }
+
+    /// A question that the kernel does not take is told to the model; a store that cannot be reached blocks.
+    fn refused(&self, refusal: Refusal) -> Result<Decision, Refusal> {
+        match (refusal.code, self.concern) {
+            (ErrorCode::StoreUnavailable | ErrorCode::Internal, _) => Err(refusal),
+            (ErrorCode::QuestionConflictOpen, Concern::Question) => Ok(deny(ASK_AGAIN)),
+            (ErrorCode::QuestionConflictOpen, _) => Ok(deny(WAIT_FOR_TURN)),
+            (ErrorCode::UnsupportedOperation, Concern::Question) => Ok(deny(NOBODY)),
+            (ErrorCode::UnsupportedOperation, _) => Ok(deny(NOT_PERMITTED)),
+            _ => Ok(deny(&format!("Your question was not taken: {}. {}", refusal.message, refusal.hint))),
+        }
+    }
+
+    /// A call whose card belongs to the form of the first call of its message.
+    fn beside(&self, first: &str) -> Result<Decision, Refusal> {
+        let end = Instant::now() + SIBLING_PATIENCE;
+        loop {
+            if let Some(question) = self.recorded(first)? {
+                return Ok(deny(if self.is_part_of(&question) { ASKED_TOGETHER } else { ASK_AGAIN }));
+            }
+            if Instant::now() >= end {
+                return Ok(deny(ASK_AGAIN));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn is_part_of(&self, question: &Question) -> bool {
+        let Ok(ask) = self.call.ask(&Asks::new(), self.turn.attempt) else { return false };
+        let own =
+            ask.spec.as_ref().and_then(|spec| spec["questions"].as_array()).cloned().unwrap_or_default();
+        let prompt = &question.asked.prompt;
+        !own.is_empty()
+            && own.iter().all(|own| own["question"].as_str().is_some_and(|text| prompt.contains(text)))
+    }
+
+    fn by_record(&self, question: Question) -> Result<Decision, Refusal> {
+        let question = if question.is_open() {
+            match self.patience() {
+                Waits::No => {
+                    self.note(&question, Waits::No)?;
+                    return Ok(Decision::Defer);
+                }
+                waits => match self.wait(&question, waits)? {
+                    Some(question) => question,
+                    None => return Ok(Decision::Defer),
+                },
+            }
+        } else {
+            question
+        };
+        self.ended(&question)
+    }
+
+    fn patience(&self) -> Waits {
+        if self.call.agent_id.is_some() {
+            Waits::ToTheEnd
+        } else if self.turn.warm_ms > 0 {
+            Waits::Warm
+        } else {
+            Waits::No
+        }
+    }
+
+    /// Waits until the driver says what to do. It claims the delivery, so that no other turn delivers too. It ends this
+    /// process when it goes.
+    fn wait(&self, question: &Question, waits: Waits) -> Result<Option<Question>, Refusal> {
+        self.note(question, waits)?;
+        loop {
+            match word(&self.turn.run_dir, question.id.as_str()) {
+                Some(Word::Deliver) => return self.question(&question.id).map(Some),
+                Some(Word::PutAside) => return Ok(None),
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    fn note(&self, question: &Question, waits: Waits) -> Result<(), Refusal> {
+        let noted =
+            Noted { question_id: question.id.to_string(), call_id: self.call.tool_use_id.clone(), waits };
+        noted.note(&self.turn.run_dir).map_err(|error| {
+            let place = self.turn.run_dir.display();
+            Refusal::new(ErrorCode::Internal, format!("the question cannot be noted in {place}: {error}"))
+        })
+    }
+
+    /// The end of a question in the engine's form.
+    fn ended(&self, question: &Question) -> Result<Decision, Refusal> {
+        let secret = self.session.wait(self.session.store().reveal(question.id.clone()))?;
+        let told = words::ending(question, secret.as_ref()).unwrap_or_default();
+        let QuestionState::Answered { answer, resolution, .. } = &question.state else {
+            return Ok(Decision::Deny(told));
+        };
+        let answer = secret.as_ref().unwrap_or(answer);
+        Ok(match self.concern {
+            // What policy decided must not look like a person's answer, and the engine would say that it is one.
+            _ if resolution.mode == ResolutionMode::DefaultByPolicy => Decision::Deny(told),
+            Concern::Permission if answer == "allow" => Decision::Allow(self.call.tool_input.clone()),
+            Concern::Permission => Decision::Deny(format!("Not permitted. {told}")),
+            Concern::Question | Concern::Plan | Concern::None => {
+                let spec = question.asked.spec.as_ref().map(|spec| spec.to_json());
+                Decision::Allow(answered_input(&self.call.tool_input, spec.as_ref(), answer))
+            }
+        })
+    }
+
+    fn question(&self, id: &QuestionId) -> Result<Question, Refusal> {
+        self.session.wait(self.session.store().question(id.clone()))?.ok_or_else(|| {
+            Refusal::new(ErrorCode::QuestionNotFound, format!("no question {id}")).fact("question_id", id)
+        })
+    }
+}
+
+fn deny(words: &str) -> Decision {
+    Decision::Deny(words.to_owned())
+}

@@ -1,0 +1,51 @@
+//! `aop hook`: programs that an engine runs before it uses a tool. They speak the engine's own format; whatever goes
+//! wrong blocks the tool, never lets it through.
+
+mod claude;
+
+use crate::cli::Global;
+use crate::output::{CommandResult, Reply, print, talk};
+use std::path::PathBuf;
+
+/// Answer an engine's hook (run by the engine itself)
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    engine: EngineHook,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum EngineHook {
+    /// Claude Code's PreToolUse hook
+    Claude {
+        /// The file with the turn
+        #[arg(long)]
+        turn: PathBuf,
+    },
+}
+
+/// The exit code that blocks a tool, in every engine that has hooks.
+const BLOCKED: u8 = 2;
+
+/// Answers one hook.
+pub(crate) fn run(global: &Global, args: &Args) -> CommandResult {
+    let answered = match &args.engine {
+        EngineHook::Claude { turn } => claude::answer(global, turn),
+    };
+    Ok(match answered {
+        Ok(Some(line)) => {
+            print(&line.to_string());
+            Reply::printed()
+        }
+        Ok(None) => Reply::printed(),
+        Err(refusal) => {
+            // The model reads this.
+            talk(&format!(
+                "aop could not ask anybody: {}. Try again; if it stays so, stop and say so.",
+                refusal.message
+            ));
+            Reply::printed().exit(BLOCKED)
+        }
+    })
+}

@@ -1,0 +1,186 @@
+//! `aop import`: takes an export into an empty project. The file is read twice: once to be sure of every line,
+//! then into one commit.
+
+use super::export::{FORMAT, Header, cannot, for_people, hexadecimal};
+use crate::cli::Global;
+use crate::output::style::bold;
+use crate::output::{CommandResult, Reply};
+use crate::project::Project;
+use aop_kernel::replay::Replay;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::{Entry, StoreError};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Take an export into this empty project
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  mkdir copy && cd copy && aop init
+  aop import ../project.jsonl
+
+All of it or nothing: a file that is broken or cut off is refused with the line, and a project that already
+holds something is left as it is. Secret answers, tokens and aop.yaml are not part of an export.")]
+pub(crate) struct ImportArgs {
+    /// A file that `aop export` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Longer lines are not ours: a request is at most a megabyte, and an event little more.
+const LONGEST_LINE: u64 = 16 * 1024 * 1024;
+
+/// Checks the file, restores it, and proves that the store now holds what the file promised.
+pub(crate) fn run(global: &Global, args: &ImportArgs) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    for_people(&session, "import into")?;
+    let header = check(&args.file)?;
+    let entries = Lines::open(&args.file)?.1.map(|entry| entry.map_err(damaged));
+    session.wait(session.store().restore(Box::new(entries)))?;
+    session.project_files();
+    let findings = session.wait(session.store().verify())?;
+    if let Some(finding) = findings.first() {
+        let message = format!("the import is stored, but the store differs from its log: {finding}");
+        return Err(Refusal::new(ErrorCode::Internal, message));
+    }
+    let text = format!(
+        "Imported {} events and {} operations; a replay gives {}.",
+        bold(&header.last_seq.to_string()),
+        bold(&header.operations.to_string()),
+        header.state_digest
+    );
+    Ok(Reply::ok(Envelope::success(&json!(header)), text))
+}
+
+/// Reads the whole file and changes nothing: every line, the promised count and sums, and the state it gives.
+fn check(path: &Path) -> Result<Header, Refusal> {
+    let (header, lines) = Lines::open(path)?;
+    let mut replay = Replay::default();
+    for entry in lines {
+        if let Entry::Event(recorded) = entry? {
+            replay.apply(&recorded);
+        }
+    }
+    let digest = super::replay::digest(&replay);
+    if digest != header.state_digest {
+        let message = format!(
+            "{}: a replay of it gives {digest}, and its first line promises {}",
+            path.display(),
+            header.state_digest
+        );
+        return Err(broken(message, 1).hint("export the project again with the aop that wrote it"));
+    }
+    Ok(header)
+}
+
+/// The lines of an export, as entries. The end is checked like a line: an export that was cut off ends in an error.
+struct Lines {
+    path: PathBuf,
+    reader: BufReader<File>,
+    header: Header,
+    /// The line read last.
+    number: u64,
+    sha: Sha256,
+    over: bool,
+}
+
+impl Lines {
+    fn open(path: &Path) -> Result<(Header, Self), Refusal> {
+        let file = File::open(path).map_err(|error| {
+            cannot(path, &error).hint("name a file that `aop export --output FILE` wrote")
+        })?;
+        let mut reader = BufReader::new(file);
+        let first = read_line(&mut reader, path, 1)?.unwrap_or_default();
+        let header: Header = serde_json::from_slice(&first).map_err(|error| {
+            broken(format!("{}: line 1 is not the first line of an export: {error}", path.display()), 1)
+        })?;
+        if header.aop_export != FORMAT {
+            let message = format!(
+                "{}: written in format {}, this aop reads {FORMAT}",
+                path.display(),
+                header.aop_export
+            );
+            return Err(broken(message, 1).hint("use an aop of the version that wrote it, or a newer one"));
+        }
+        let lines = Lines {
+            path: path.to_owned(),
+            reader,
+            header: header.clone(),
+            number: 1,
+            sha: Sha256::new(),
+            over: false,
+        };
+        Ok((header, lines))
+    }
+
+    fn step(&mut self) -> Result<Option<Entry>, Refusal> {
+        let at = self.number + 1;
+        let Some(line) = read_line(&mut self.reader, &self.path, at)? else { return self.end() };
+        self.number = at;
+        self.sha.update(&line);
+        let entry = serde_json::from_slice(&line).map_err(|error| {
+            broken(format!("{}: line {at} is not an entry of a history: {error}", self.path.display()), at)
+        })?;
+        Ok(Some(entry))
+    }
+
+    fn end(&self) -> Result<Option<Entry>, Refusal> {
+        let (found, promised) = (self.number - 1, self.header.entries);
+        if found != promised {
+            let message = format!(
+                "{}: ends after line {} with {found} entries, and its first line promises {promised}",
+                self.path.display(),
+                self.number
+            );
+            return Err(broken(message, self.number));
+        }
+        if hexadecimal(&self.sha.clone().finalize()) != self.header.body_sha256 {
+            let message = format!(
+                "{}: lines 2 to {} are not what the first line promises (their SHA-256 differs)",
+                self.path.display(),
+                self.number
+            );
+            return Err(broken(message, self.number));
+        }
+        Ok(None)
+    }
+}
+
+impl Iterator for Lines {
+    type Item = Result<Entry, Refusal>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let step = self.step();
+        self.over = !matches!(step, Ok(Some(_)));
+        step.transpose()
+    }
+}
+
+/// One line with its line break; `None` at the end of the file.
+fn read_line(reader: &mut BufReader<File>, path: &Path, number: u64) -> Result<Option<Vec<u8>>, Refusal> {
+    let mut line = Vec::new();
+    reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(|error| cannot(path, &error))?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) => {
+            Err(broken(format!("{}: line {number} has no end: the file is cut off", path.display()), number))
+        }
+    }
+}
+
+fn broken(message: String, line: u64) -> Refusal {
+    Refusal::new(ErrorCode::InvalidDocument, message)
+        .hint("nothing was imported: export the project again, or copy the file again")
+        .fact("line", line)
+}
+
+/// The file changed after it was checked; the store undoes what it has taken.
+fn damaged(refusal: Refusal) -> StoreError {
+    StoreError::Damaged { place: "import".into(), cause: refusal.message }
+}

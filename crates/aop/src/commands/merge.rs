@@ -1,0 +1,48 @@
+//! `aop merge`: a feature that passed its checks, into the branch that the project is on.
+
+use crate::cli::Global;
+use crate::output::style::bold;
+use crate::output::{CommandResult, Reply};
+use crate::project::{Project, operation_id};
+use aop_kernel::ids::FeatureId;
+use aop_kernel::{ErrorCode, Refusal};
+
+/// Merge a feature that is ready into the branch the project is on
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  aop merge --feature-id checkout
+
+Only from ready_to_merge, and only the commit that passed the checks. A dirty working tree or a conflict refuses the
+merge and changes nothing.")]
+pub(crate) struct MergeArgs {
+    /// The feature's id
+    #[arg(long)]
+    feature_id: String,
+    /// Makes a retry of this command safe
+    #[arg(long)]
+    operation_id: Option<String>,
+}
+
+/// Merges.
+pub(crate) fn run(global: &Global, args: &MergeArgs) -> CommandResult {
+    let id = FeatureId::parse(&args.feature_id)?;
+    let operation = operation_id(args.operation_id.as_deref())?;
+    let session = Project::find(global)?.open()?;
+    if session.caller.role.is_worker() {
+        let message = format!("{} may not merge", session.caller.role);
+        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
+    }
+    let merged = aop_supervisor::merge(&session.service, &session.project.root, &id, operation.as_str());
+    let envelope = session.wait(merged);
+    session.project_files();
+    let envelope = envelope?;
+    let data = envelope.data();
+    let field = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
+    let text = format!(
+        "{} is merged into {} as {}.",
+        bold(id.as_str()),
+        bold(&field("into")),
+        &field("merge_commit")
+    );
+    Ok(Reply::ok(envelope, text))
+}

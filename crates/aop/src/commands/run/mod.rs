@@ -1,0 +1,216 @@
+//! `aop run` and `aop resume`: features from specification to ready-to-merge, around the questions of their agents.
+
+mod enrol;
+mod lines;
+
+use crate::cli::Global;
+use crate::config::{ExecutionMode, Permissions};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, warn};
+use crate::project::{Project, Session};
+use aop_engine::{EngineError, Limits, Surroundings};
+use aop_kernel::status::Status;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_supervisor::{
+    Checks, Drivers, EngineChoice, Files, Notice, Reason, RunEnd, RunLease, Runner, Settings, Takeover,
+};
+use aop_turn::{Engine, Mode};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+/// Work on features: plan, build, judge; ask people on the way
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  aop run checkout.md search.md      enrol two features and work on everything that is not done
+  aop run --max-parallel 8           go on with what there is
+  aop run --mode auto                nobody is there: agents decide for themselves
+  aop run --exit-when-parked         leave with 3 when all that is left waits for a person
+
+Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped.")]
+pub(crate) struct RunArgs {
+    /// Specifications to enrol as features; the file's name is the feature's id
+    #[arg(value_name = "SPEC.md")]
+    specs: Vec<PathBuf>,
+    #[command(flatten)]
+    how: How,
+}
+
+/// Go on after a stop, whatever stopped it
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  aop resume\n\nThe same as `aop run` without specifications.")]
+pub(crate) struct ResumeArgs {
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+struct How {
+    /// Whether people may be asked: interactive or auto (default: run.execution_mode of aop.yaml)
+    #[arg(long, value_parser = ["interactive", "auto"])]
+    mode: Option<String>,
+    /// How many features are worked on at once (default: run.max_parallel)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_parallel: Option<u32>,
+    /// Leave with exit code 3 when all that is left waits for a person
+    #[arg(long)]
+    exit_when_parked: bool,
+    /// Take the project over from a run that still holds it
+    #[arg(long)]
+    takeover: bool,
+    /// The engine for every role (default: engines of aop.yaml)
+    #[arg(long, value_name = "ENGINE")]
+    engine: Option<String>,
+    /// No bell when a question opens
+    #[arg(long)]
+    no_bell: bool,
+}
+
+/// Enrols and runs.
+pub(crate) fn run(global: &Global, screen: &Screen, args: RunArgs) -> CommandResult {
+    let specs = enrol::read(&args.specs)?;
+    start(global, screen, &args.how, specs)
+}
+
+/// Runs.
+pub(crate) fn resume(global: &Global, screen: &Screen, args: ResumeArgs) -> CommandResult {
+    start(global, screen, &args.how, Vec::new())
+}
+
+fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    if session.caller.role.is_worker() {
+        let message = format!("{} may not run agents", session.caller.role);
+        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
+    }
+    let settings = settings(&session, how)?;
+    let drivers = drivers(&settings.around);
+    let end = session.wait(go(&session, screen, how, settings, drivers, specs))?;
+    session.project_files();
+    Ok(Reply::printed().exit(exit_code(&end)))
+}
+
+async fn go(
+    session: &Session,
+    screen: &Screen,
+    how: &How,
+    settings: Settings,
+    drivers: Drivers,
+    specs: Vec<enrol::Spec>,
+) -> Result<RunEnd, Refusal> {
+    let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
+    let service = session.service.clone();
+    let lease = RunLease::acquire(Arc::clone(&service.store), takeover).await?;
+    let after = service.store.changed_since(i64::MAX as u64).await?.1;
+    if let Err(refusal) = enrol::enrol(session, &specs).await {
+        lease.release().await?;
+        return Err(refusal);
+    }
+    let stop = stop_on_signals()?;
+    let (notices, shown) = mpsc::unbounded_channel::<Notice>();
+    let files = match session.project.config.projections {
+        crate::config::Switch::On => {
+            Some(Files::start(session.project.dir(), Arc::clone(&service.store), warn))
+        }
+        crate::config::Switch::Off => None,
+    };
+    let view = lines::Lines::start(&service, screen, &lease.info, after, shown);
+    let runner = Runner::new(service, settings, drivers, lease, notices);
+    let end = runner.run(stop).await;
+    if let Some(files) = files {
+        files.finish().await;
+    }
+    view.finish(end.as_ref().ok()).await;
+    end
+}
+
+/// 0 when all is done; 1 when something failed; 3 when something waits or is blocked.
+fn exit_code(end: &RunEnd) -> u8 {
+    if end.reason == Reason::Stopped {
+        return INTERRUPTED;
+    }
+    let any = |wanted: &[Status]| end.features.iter().any(|feature| wanted.contains(&feature.status));
+    if any(&[Status::Blocked, Status::AwaitingInput]) {
+        3
+    } else if any(&[Status::Failed]) {
+        1
+    } else {
+        0
+    }
+}
+
+fn stop_on_signals() -> Result<watch::Receiver<bool>, Refusal> {
+    let (sender, receiver) = watch::channel(false);
+    let listen = |kind| {
+        signal(kind)
+            .map_err(|error| Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
+    };
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        sender.send_replace(true);
+        // Kept until the program ends, so that nobody takes its end for a change.
+        std::future::pending::<()>().await;
+    });
+    Ok(receiver)
+}
+
+fn settings(session: &Session, how: &How) -> Result<Settings, Refusal> {
+    let config = &session.project.config;
+    let root = session.project.root.canonicalize().map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("{}: {error}", session.project.root.display()))
+    })?;
+    let mode = match (how.mode.as_deref(), config.run.execution_mode) {
+        (Some("auto"), _) | (None, ExecutionMode::Auto) => Mode::Auto,
+        (Some(_), _) | (None, ExecutionMode::Interactive) => Mode::Interactive,
+    };
+    let engines = match how.engine.as_deref() {
+        None => config.engines.choice(),
+        Some(name) => EngineChoice::all(Engine::parse(name).ok_or_else(|| {
+            let names: Vec<&str> = Engine::ALL.iter().map(|engine| engine.as_str()).collect();
+            Refusal::invalid_argument(format!("engine '{name}' is not known"))
+                .hint(format!("the engines are {}", names.join(", ")))
+        })?),
+    };
+    let around = Surroundings::of_this_process().map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("this program cannot find itself: {error}"))
+    })?;
+    Ok(Settings {
+        root,
+        mode,
+        max_parallel: how.max_parallel.unwrap_or(config.run.max_parallel.0) as usize,
+        max_attempt: config.run.max_attempt.0,
+        repair_rounds: config.run.repair_rounds,
+        retries: config.run.retries,
+        warm: Duration::from_millis(config.run.warm_ms),
+        engines,
+        permissions: match config.engines.permissions {
+            Permissions::Auto => aop_turn::command::Permissions::Auto,
+            Permissions::Ask => aop_turn::command::Permissions::Ask,
+        },
+        limits: Limits::default(),
+        checks: Checks {
+            fast: config.checks.fast.clone(),
+            full: config.checks.full.clone(),
+            timeout: Duration::from_secs(config.checks.timeout_s.0.into()),
+        },
+        around,
+        exit_when_parked: how.exit_when_parked,
+    })
+}
+
+fn drivers(around: &Surroundings) -> Drivers {
+    let around = around.clone();
+    Arc::new(move |engine| match aop_engine::driver(engine, &around) {
+        Some(driver) => Ok(Arc::from(driver)),
+        None => Err(EngineError::Unusable {
+            engine,
+            cause: "this version of aop cannot drive it yet".to_owned(),
+            hint: "choose another engine in aop.yaml (engines.default) or with --engine".to_owned(),
+        }),
+    })
+}

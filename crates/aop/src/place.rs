@@ -1,0 +1,154 @@
+//! Where a project's questions and answers are kept, and which project of a shared database this folder shows.
+//!
+//! `AOP_STORE` wins over `store:` in `aop.yaml`. The file `.aop/project` holds the name of the project on
+//! PostgreSQL; without it the folder has the embedded store. A folder is never silently moved from one to the
+//! other: `aop init` does that.
+
+use crate::config::StoreChoice;
+use aop_kernel::{ErrorCode, Refusal};
+use aop_store::{PostgresOptions, PostgresStore, SqliteStore, Store, SystemClock, TimeSource};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The file below `.aop/` that names the project on PostgreSQL.
+const NAME_FILE: &str = "project";
+
+/// The variable that says where, instead of `aop.yaml`.
+const VARIABLE: &str = "AOP_STORE";
+
+/// A place that holds a project.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// `.aop/aop.db` below this `.aop` folder.
+    Sqlite(PathBuf),
+    /// A project on PostgreSQL; without a name as long as nobody gave it one.
+    Postgres(Box<PostgresOptions>),
+}
+
+impl Place {
+    /// The place that the settings name.
+    pub(crate) fn of(dir: &Path, choice: &StoreChoice) -> Result<Self, Refusal> {
+        match std::env::var(VARIABLE) {
+            Ok(text) if !text.is_empty() => {
+                let choice = StoreChoice::parse(&text)
+                    .map_err(|cause| Refusal::invalid_argument(format!("{VARIABLE}: {cause}")))?;
+                Place::chosen(dir, &choice)
+            }
+            _ => Place::chosen(dir, choice),
+        }
+    }
+
+    /// The place of this choice, for a project folder.
+    pub(crate) fn chosen(dir: &Path, choice: &StoreChoice) -> Result<Self, Refusal> {
+        let StoreChoice::Postgres(address) = choice else { return Ok(Place::Sqlite(dir.to_owned())) };
+        let mut options = PostgresOptions::parse(address.as_str()).map_err(Refusal::from)?;
+        if let Ok(password) = std::env::var("PGPASSWORD") {
+            options = options.or_password(&password);
+        }
+        if options.project_id().is_none()
+            && let Some(name) = recorded(dir)
+        {
+            options = options.project(&name);
+        }
+        Ok(Place::Postgres(Box::new(options)))
+    }
+
+    /// Opens it, if it is the one that this folder shows.
+    pub(crate) fn open(&self, dir: &Path) -> Result<Arc<dyn Store>, Refusal> {
+        let (wanted, recorded) = (self.name(), recorded(dir));
+        if wanted != recorded.as_deref() {
+            let said = |name: Option<&str>| match name {
+                Some(name) => format!("project '{name}' on PostgreSQL"),
+                None => format!("the embedded store in {}", dir.display()),
+            };
+            let message = format!(
+                "this folder shows {}, but the settings name {}",
+                said(recorded.as_deref()),
+                if let (Place::Postgres(_), None) = (self, wanted) {
+                    "a new project on PostgreSQL".into()
+                } else {
+                    said(wanted)
+                }
+            );
+            return Err(Refusal::new(ErrorCode::StoreUnavailable, message)
+                .hint("run `aop init` to go over to it, `aop store copy` to take everything along, or set `store` and AOP_STORE back"));
+        }
+        self.open_anyway()
+    }
+
+    /// Opens it, whatever the folder shows.
+    pub(crate) fn open_anyway(&self) -> Result<Arc<dyn Store>, Refusal> {
+        Ok(match self {
+            Place::Sqlite(dir) => Arc::new(SqliteStore::open(dir, Arc::new(SystemClock))?),
+            Place::Postgres(options) => {
+                Arc::new(PostgresStore::open((**options).clone(), TimeSource::Database)?)
+            }
+        })
+    }
+
+    /// Makes what is missing there; the place with its name.
+    pub(crate) fn create(self) -> Result<Self, Refusal> {
+        match self {
+            Place::Sqlite(dir) => {
+                SqliteStore::open(&dir, Arc::new(SystemClock))?;
+                Ok(Place::Sqlite(dir))
+            }
+            Place::Postgres(options) => {
+                let options = match options.project_id() {
+                    Some(_) => *options,
+                    None => options.project(&format!("p_{}", ulid::Ulid::generate())),
+                };
+                PostgresStore::create(&options)?;
+                Ok(Place::Postgres(Box::new(options)))
+            }
+        }
+    }
+
+    /// From now on the folder shows this place. Its files are then written anew.
+    pub(crate) fn adopt(&self, dir: &Path) -> Result<(), Refusal> {
+        if self.name() == recorded(dir).as_deref() {
+            return Ok(());
+        }
+        let path = dir.join(NAME_FILE);
+        let written = match self.name() {
+            Some(name) => std::fs::write(&path, format!("{name}\n")),
+            None => std::fs::remove_file(&path),
+        };
+        let cannot = |path: &Path, error: &std::io::Error| {
+            Refusal::new(ErrorCode::StoreUnavailable, format!("{}: {error}", path.display()))
+                .hint("check that .aop/ is writable, then run `aop init` again")
+        };
+        written.map_err(|error| cannot(&path, &error))?;
+        // The mark of what the files show counts the events of one store.
+        let mark = dir.join("projected");
+        match std::fs::remove_file(&mark) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(cannot(&mark, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The name of the project on PostgreSQL.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Place::Sqlite(_) => None,
+            Place::Postgres(options) => options.project_id(),
+        }
+    }
+
+    /// The place as it may be shown.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Place::Sqlite(_) => format!("{}/aop.db", crate::project::AOP_DIR),
+            Place::Postgres(options) => match options.project_id() {
+                Some(name) => format!("{}?project={name}", options.place()),
+                None => options.place(),
+            },
+        }
+    }
+}
+
+/// The project that this folder shows on PostgreSQL, if it does.
+fn recorded(dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(dir.join(NAME_FILE)).ok()?;
+    Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+}

@@ -1,0 +1,137 @@
+//! Answers while the process runs: the warm window, nobody to ask, and questions that the engine does not wait for.
+
+use super::{DONE, Stage, WithPerson, answer_in, ask, assert_done, outcome, question};
+use aop_engine::TurnRequest;
+use aop_testkit::{Call, Gate, Reply, Script};
+use aop_turn::{Mode, Outcome};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn one_question() -> Reply {
+    ask("call_ask", &[question("db", &["Postgres", "SQLite"])])
+}
+
+#[tokio::test]
+async fn within_the_warm_window_the_answer_is_given_live_and_once() {
+    let stage = Stage::new(Script::new().then(one_question()).then(Reply::text(DONE)));
+    let project = stage.project.root().to_owned();
+    let person = move |asked: &str| assert!(answer_in(&project, asked, r#"{"db": "SQLite"}"#));
+    let host = Arc::new(WithPerson { inner: stage.host.clone(), person: Box::new(person) });
+    let request = TurnRequest { warm: Duration::from_secs(60), ..stage.start("one") };
+    let report = stage.driver.run(request, host).await.unwrap();
+    assert_done(&report);
+    assert_eq!(stage.model.results_of("call_ask"), [r#"{"answers":{"db":{"answers":["SQLite"]}}}"#]);
+    assert_eq!(stage.model.main().len(), 2);
+}
+
+#[tokio::test]
+async fn after_the_warm_window_the_agent_is_parked_and_resumed_as_ever() {
+    let stage = Stage::new(Script::new().then(one_question()).then(Reply::text(DONE)));
+    let request = TurnRequest { warm: Duration::from_millis(150), ..stage.start("one") };
+    let report = stage.run(request).await;
+    let [asked] = report.asked.as_slice() else { panic!("{:?}", report.asked) };
+    stage.answer(asked, &json!({"db": "SQLite"}));
+    assert_done(&stage.resume("two", asked, "call_ask").await);
+    assert_eq!(stage.model.results_of("call_ask"), [r#"{"answers":{"db":{"answers":["SQLite"]}}}"#]);
+}
+
+#[tokio::test]
+async fn a_form_that_two_calls_share_is_answered_live_for_both() {
+    let calls = ["call_a", "call_b"]
+        .map(|id| Call::new("request_user_input", id, json!({"questions": [question(id, &["x", "y"])]})));
+    let stage = Stage::new(Script::new().then(Reply::calls(calls)).then(Reply::text(DONE)));
+    let project = stage.project.root().to_owned();
+    let person = move |asked: &str| assert!(answer_in(&project, asked, r#"{"call_a": "x", "call_b": "y"}"#));
+    let host = Arc::new(WithPerson { inner: stage.host.clone(), person: Box::new(person) });
+    let request = TurnRequest { warm: Duration::from_secs(60), ..stage.start("one") };
+    assert_done(&stage.driver.run(request, host).await.unwrap());
+    assert_eq!(stage.model.results_of("call_a"), [r#"{"answers":{"call_a":{"answers":["x"]}}}"#]);
+    assert_eq!(stage.model.results_of("call_b"), [r#"{"answers":{"call_b":{"answers":["y"]}}}"#]);
+    assert_eq!(stage.host.questions().await.len(), 1);
+}
+
+#[tokio::test]
+async fn in_auto_mode_and_at_the_attempt_limit_nobody_is_asked_and_the_turn_goes_on() {
+    for (mode, may_ask, words) in
+        [(Mode::Auto, true, "Nobody is available"), (Mode::Interactive, false, "No more questions")]
+    {
+        let stage = Stage::new(Script::new().then(one_question()).then(Reply::text(DONE)));
+        let report = stage.run(TurnRequest { mode, may_ask, ..stage.start("one") }).await;
+        assert_done(&report);
+        let told: Value = serde_json::from_str(&stage.model.results_of("call_ask")[0]).unwrap();
+        let told = told["answers"]["db"]["answers"][0].as_str().unwrap();
+        assert!(told.contains(words), "{told}");
+        assert_eq!(stage.host.questions().await, [""; 0]);
+    }
+}
+
+/// The newer models can ask without waiting for the answer.
+fn ask_on(call: &str) -> Reply {
+    let questions =
+        json!([{"title": "Which database?", "options": ["Postgres", "SQLite"]}, {"title": "Name?"}]);
+    Reply::calls([
+        Call::new("request_user_input_async", call, json!({"questions": questions})).of("functions")
+    ])
+}
+
+#[tokio::test]
+async fn a_question_that_does_not_wait_is_recorded_and_answered_by_message_after_the_turn() {
+    let script =
+        Script::new().then(ask_on("call_on")).then(Reply::text("I go on meanwhile.")).then(Reply::text(DONE));
+    let stage = Stage::with_model("gpt-6.1-sol", script);
+    let report = stage.run(stage.start("one")).await;
+    let [asked] = report.asked.as_slice() else { panic!("{:?}", report.asked) };
+    assert_eq!(stage.model.main().len(), 2, "the agent was not interrupted");
+    assert_eq!(stage.holds(asked, "call_on").await, Some(false), "accepted is not answered");
+    stage.answer(asked, &json!({"question_1": "SQLite", "question_2": "shop"}));
+    let report = stage.resume("two", asked, "call_on").await;
+    assert!(report.delivered);
+    assert_done(&report);
+    let told = stage.model.user_messages();
+    assert_eq!(told.iter().filter(|text| text.contains(asked.as_str())).count(), 1, "{told:?}");
+    assert_eq!(stage.holds(asked, "call_on").await, Some(true));
+    let again = stage.resume("three", asked, "call_on").await;
+    assert!(again.delivered);
+    assert_eq!(stage.model.user_messages().iter().filter(|text| text.contains(asked.as_str())).count(), 1);
+}
+
+#[tokio::test]
+async fn a_question_that_does_not_wait_is_answered_within_the_turn_when_the_person_is_quick() {
+    let gate = Gate::closed();
+    let script = Script::new()
+        .then(ask_on("call_on"))
+        .then(Reply::text("I go on meanwhile.").after(&gate))
+        .then(Reply::text(DONE))
+        .then(Reply::text(DONE));
+    let stage = Stage::with_model("gpt-6.1-sol", script);
+    let project = stage.project.root().to_owned();
+    let person = move |asked: &str| {
+        assert!(answer_in(&project, asked, r#"{"question_1": "SQLite", "question_2": "shop"}"#));
+        gate.open();
+    };
+    let host = Arc::new(WithPerson { inner: stage.host.clone(), person: Box::new(person) });
+    let report = stage.driver.run(stage.start("one"), host).await.unwrap();
+    assert_done(&report);
+    let asked = &stage.host.questions().await[0];
+    assert_eq!(stage.model.user_messages().iter().filter(|text| text.contains(asked.as_str())).count(), 1);
+}
+
+#[tokio::test]
+async fn a_question_that_waits_behind_one_that_does_not_is_asked_when_that_has_ended() {
+    let wait = Call::new("request_user_input", "call_b", json!({"questions": [question("b", &["x", "y"])]}));
+    let script = Script::new()
+        .then(ask_on("call_on"))
+        .then(Reply::calls([wait.of("functions")]))
+        .then(Reply::text(DONE));
+    let stage = Stage::with_model("gpt-6.1-sol", script);
+    let report = stage.run(stage.start("one")).await;
+    let [first] = report.asked.as_slice() else { panic!("{:?}", report.asked) };
+    stage.answer(first, &json!("SQLite, shop"));
+    // The first answer is a message, and a message starts a turn: the second call is told to ask again.
+    let report = stage.resume("two", first, "call_on").await;
+    assert!(report.delivered && !matches!(outcome(&report), Outcome::Error { .. }), "{:?}", outcome(&report));
+    let told = stage.model.results_of("call_b");
+    assert!(told.len() == 1 && told[0].contains("Ask again"), "{told:?}");
+    assert!(stage.model.user_messages().iter().any(|text| text.contains(first.as_str())));
+}

@@ -1,0 +1,141 @@
+//! `aop export` and `aop import`: a history leaves a project and comes back whole, or not at all.
+
+use crate::support::{Project, question, tree};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A project with an answered question, an open one and a secret; its export.
+fn exported() -> (Project, PathBuf) {
+    let project = Project::with_feature();
+    let answered = project.ask("op-1");
+    project.answer(&answered, "yes").data();
+    let spec = json!({"version": 1, "topic": "key", "questions": [{"id": "key", "header": "Key",
+        "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
+    let mut input = question("shop", "op-2");
+    input["spec"] = spec;
+    input["expected_answer"] = Value::Null;
+    let secret = project.tool("feature.question_create", "builder", &input).data();
+    let id = secret["question_id"].as_str().unwrap();
+    project.answer(id, r#"{"key": "hunter2"}"#).data();
+    project.ask("op-3");
+    let file = project.path("out.jsonl");
+    let told = project.run(&["export", "--output", "out.jsonl"]).data();
+    assert_eq!(told["last_seq"], project.run(&["replay"]).data()["seq"]);
+    (project, file)
+}
+
+fn text(file: &PathBuf) -> String {
+    std::fs::read_to_string(file).unwrap()
+}
+
+#[test]
+fn an_import_gives_the_same_state_and_the_same_answers_to_retries() {
+    let (source, file) = exported();
+    let copy = Project::new();
+    let imported = copy.run(&["import", file.to_str().unwrap()]).data();
+    let (was, is) = (source.run(&["replay"]).data(), copy.run(&["replay"]).data());
+    assert_eq!(is, was);
+    assert_eq!(imported["state_digest"], is["digest"]);
+    assert_eq!(is["matches_store"], true);
+    copy.assert_healthy();
+    let retry = question("shop", "op-1");
+    let first = source.tool("feature.question_create", "builder", &retry).stdout;
+    assert_eq!(copy.tool("feature.question_create", "builder", &retry).stdout, first, "byte for byte");
+    let open = copy.run(&["questions"]).data()["items"][0]["question_id"].as_str().unwrap().to_owned();
+    copy.answer(&open, "no").data();
+    let second = copy.path("second.jsonl");
+    let other = Project::new();
+    other.run(&["import", file.to_str().unwrap()]).data();
+    other.run(&["export", "--output", second.to_str().unwrap()]).data();
+    let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(lines(&text(&second)), lines(&text(&file)), "an export of an import is the same export");
+}
+
+#[test]
+fn an_export_shows_no_secret_and_only_its_owner_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let (source, file) = exported();
+    assert!(!text(&file).contains("hunter2"));
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let printed = source.run(&["export"]).stdout;
+    assert_eq!(printed, text(&file), "stdout gets the same bytes");
+    let left: Vec<_> = tree(source.root())
+        .into_iter()
+        .filter(|(path, _)| path.to_string_lossy().contains("partial"))
+        .collect();
+    assert!(left.is_empty(), "nothing half-written stays: {left:?}");
+}
+
+#[test]
+fn a_project_that_holds_something_is_left_as_it_is() {
+    let (_source, file) = exported();
+    let other = Project::with_feature();
+    let before = other.run(&["replay"]).data();
+    let error = other.run(&["import", file.to_str().unwrap()]).refused("project_not_empty", 1);
+    assert!(error["message"].as_str().unwrap().contains("1 events"), "{error}");
+    assert_eq!(other.run(&["replay"]).data(), before);
+}
+
+#[test]
+fn a_broken_or_cut_off_file_is_refused_with_its_line_and_nothing_changes() {
+    let (_source, file) = exported();
+    let whole = text(&file);
+    let lines: Vec<&str> = whole.lines().collect();
+    let last = lines.len();
+    let mut torn = lines.clone();
+    torn[4] = &torn[4][..20];
+    let mut without = lines.clone();
+    without.remove(2);
+    let swapped = whole.replace(r#""answer":"yes""#, r#""answer":"no""#);
+    let broken = [
+        (torn.join("\n") + "\n", 5),
+        (lines[..last - 1].join("\n") + "\n", last - 1),
+        (whole[..whole.len() - 1].to_owned(), last),
+        (whole[..whole.len() - 30].to_owned(), last),
+        (without.join("\n") + "\n", last - 1),
+        (swapped, last),
+        (lines[1..].join("\n") + "\n", 1),
+        (String::new(), 1),
+        ("\u{0}\u{1}binary".to_owned(), 1),
+        (whole.clone() + "{\"event\":{}}\n", last + 1),
+        (whole.replacen("\"aop_export\":1", "\"aop_export\":2", 1), 1),
+    ];
+    let copy = Project::new();
+    for (content, line) in broken {
+        std::fs::write(copy.path("broken.jsonl"), &content).unwrap();
+        let error = copy.run(&["import", "broken.jsonl"]).refused("invalid_document", 2);
+        assert_eq!(error["details"]["line"], line, "{error}");
+        assert_eq!(copy.run(&["log"]).data()["items"], json!([]));
+    }
+    copy.run(&["import", "absent.jsonl"]).refused("invalid_argument", 2);
+    copy.run(&["import", file.to_str().unwrap()]).data();
+    copy.assert_healthy();
+}
+
+#[test]
+fn a_killed_import_leaves_an_empty_project_or_a_whole_one() {
+    let (source, file) = exported();
+    for (point, restored) in [("before_commit", false), ("after_commit", true)] {
+        let copy = Project::new();
+        let run = copy.run_with(&["import", file.to_str().unwrap()], &[("AOP_CRASH_AT", point)]);
+        assert_eq!(run.code, None, "it must die at {point}: {run:?}");
+        let items = copy.run(&["log"]).data()["items"].as_array().unwrap().len();
+        assert_eq!(items > 0, restored, "{point}");
+        if restored {
+            copy.run(&["doctor", "--repair"]).data();
+            assert_eq!(copy.run(&["replay"]).data(), source.run(&["replay"]).data());
+        } else {
+            copy.run(&["import", file.to_str().unwrap()]).data();
+        }
+        copy.assert_healthy();
+    }
+}
+
+#[test]
+fn an_agent_carries_no_history_off_and_brings_none_in() {
+    let (source, file) = exported();
+    let agent = [("AOP_AGENT", r#"{"feature_id": "shop", "role": "builder", "claim": "c"}"#)];
+    source.run_with(&["export"], &agent).refused("forbidden_for_role", 1);
+    let copy = Project::new();
+    copy.run_with(&["import", file.to_str().unwrap()], &agent).refused("forbidden_for_role", 1);
+}

@@ -1,0 +1,251 @@
+//! `aop run`: features travel from specification to ready-to-merge around the questions of their agents. The tests of
+//! sections 13.2, 13.5 and 14 of the human-input specification stand here by number.
+
+use crate::run_support::{
+    Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
+};
+use serde_json::{Value, json};
+
+fn spec(project: &crate::support::Project, name: &str) -> String {
+    let path = project.path(&format!("{name}.md"));
+    std::fs::write(&path, format!("# The {name}\n\nBuild the {name}.\n")).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_feature_travels_from_specification_to_ready_to_merge() {
+    let project = workshop("");
+    script(&project, "default", &json!({}));
+    let (code, lines) = Running::start(&project, &[&spec(&project, "checkout")]).end();
+    assert_eq!(code, Some(0));
+    let moves: Vec<&Value> = lines.iter().filter(|line| line["type"] == "feature.status_changed").collect();
+    let to: Vec<&str> = moves.iter().map(|line| line["to"].as_str().unwrap()).collect();
+    assert_eq!(to, ["building", "qa", "ready_to_merge"]);
+    let feature = project.feature("checkout");
+    assert_eq!(
+        (&feature["title"], &feature["role"], &feature["engine"]),
+        (&json!("The checkout"), &json!("qa"), &json!("scripted"))
+    );
+    assert_eq!(feature["activity_state"], "done");
+    assert_eq!(git(&project, &["show", "aop/checkout:work.txt"]), "work");
+    assert_eq!(
+        git(&project, &["status", "--porcelain"]),
+        "?? checkout.md",
+        "only the test's own file is new"
+    );
+    assert_nothing_left(&project);
+    project.assert_healthy();
+}
+
+#[test]
+fn s13_2_a_feature_in_awaiting_input_is_skipped_by_every_phase_and_the_others_keep_moving() {
+    let project = workshop("");
+    script(&project, "asks", &json!({"planner": [ask("Which?"), plan()]}));
+    script(&project, "moves", &json!({}));
+    let mut run = Running::start(&project, &[&spec(&project, "asks"), &spec(&project, "moves")]);
+    run.question("asks");
+    run.until("the other at its end", |line| line["feature_id"] == "moves" && line["to"] == "ready_to_merge");
+    assert_eq!(project.feature("asks")["status"], "awaiting_input");
+    assert_eq!(project.feature("asks")["activity_state"], "waiting_input");
+    assert_eq!(events(&project, "asks", "turn.began").len(), 1, "no turn while the question is open");
+    assert_eq!(events(&project, "asks", "check.began").len(), 0);
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn s13_2_answering_resumes_the_next_iteration_in_the_recorded_phase() {
+    for phase in ["planner", "builder", "qa"] {
+        let project = workshop("");
+        let end = json!({"planner": plan(), "builder": built(), "qa": pass()});
+        script(&project, "shop", &json!({phase: [ask("Go on?"), end[phase].clone()]}));
+        let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+        let question = run.question("shop");
+        let status = json!({"planner": "planning", "builder": "building", "qa": "qa"})[phase].clone();
+        assert_eq!(question["resume_status"], status);
+        project.answer_to(&question, "yes").data();
+        run.status("shop", status.as_str().unwrap());
+        let began = run.until("the turn that goes on", |line| line["type"] == "turn.began");
+        assert_eq!(began["role"], phase);
+        assert_eq!(began["reply_to"], question["question_id"]);
+        assert_eq!(run.end().0, Some(0));
+        assert_eq!(deliveries(&project).len(), 1);
+        assert_eq!(deliveries(&project)[0]["answer"], "yes");
+        project.assert_healthy();
+    }
+}
+
+fn permission() -> Value {
+    // The payload stands on a line of its own, below the engine's label.
+    let request = json!({"type": "REQUEST", "request": {"action": "ask_user_input",
+        "question_type": "permission_override", "prompt": "May I edit policy.yaml?",
+        "expected_answer": {"kind": "single_choice", "choices": ["approve", "deny"]}}});
+    json!({"ask_prose": format!("I need a permission.\n{request}")})
+}
+
+#[test]
+fn s13_5_builder_asks_permission_and_while_unanswered_no_patch_and_no_check_happens() {
+    let project = workshop("checks: { fast: [\"echo checked >> ../../../checked.txt\"] }\n");
+    script(
+        &project,
+        "shop",
+        &json!({"builder": [permission(), {"write": {"path": "policy.yaml", "text": "open"}}, built()]}),
+    );
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(question["question_type"], "permission_override");
+    run.until("the end of the turn", |line| line["type"] == "turn.ended" && line["role"] == "builder");
+    assert_nothing_left(&project);
+    assert!(!project.path(".aop/worktrees/shop/policy.yaml").exists());
+    assert!(!project.path("checked.txt").exists());
+    let input = json!({"feature_id": "shop", "to": "qa", "operation_id": "push"});
+    project.tool("feature.transition", "orchestrator", &input).refused("question_open_blocks_action", 1);
+    project.run(&["merge", "--feature-id", "shop"]).refused("question_open_blocks_action", 1);
+    project.answer_to(&question, "approve").data();
+    assert_eq!(run.end().0, Some(0));
+    assert_eq!(git(&project, &["show", "aop/shop:policy.yaml"]), "open");
+    assert!(project.path("checked.txt").exists());
+}
+
+#[test]
+fn s13_5_answer_given_the_builder_resumes_and_can_go_on_with_the_repair_of_checks() {
+    let project = workshop("checks: { fast: [\"test -f fixed.txt\"] }\n");
+    script(
+        &project,
+        "shop",
+        &json!({"builder": [
+        ask("May I?"), built(), {"write": {"path": "fixed.txt", "text": "x"}}, built()]}),
+    );
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    project.answer_to(&question, "yes").data();
+    let (code, lines) = run.end();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let checks: Vec<bool> = events(&project, "shop", "check.ended")
+        .iter()
+        .filter(|event| event["name"] == "fast")
+        .map(|event| event["passed"].as_bool().unwrap())
+        .collect();
+    assert_eq!(checks, [false, true]);
+}
+
+#[test]
+fn s14_1_a_question_of_an_agent_is_a_persisted_record_with_the_way_back_to_its_session() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3), "all that is left waits for a person");
+    let text = std::fs::read_to_string(project.path(".aop/features/shop/questions.json")).unwrap();
+    let file: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(file["items"][0]["question_id"], question["question_id"]);
+    assert_eq!(file["items"][0]["role"], "planner");
+    assert_eq!(file["items"][0]["engine_ref"]["engine"], "scripted");
+    assert!(file["items"][0]["engine_ref"]["call_id"].is_string());
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn s14_4_the_same_answer_again_is_one_answer_and_one_turn() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    let id = question["question_id"].as_str().unwrap();
+    let args =
+        ["answer", "--feature-id", "shop", "--question-id", id, "--answer", "no", "--operation-id", "once"];
+    let first = project.run(&args).data();
+    assert_eq!(project.run(&args).data(), first);
+    project.answer_to(&question, "yes").refused("question_already_answered", 1);
+    assert_eq!(run.end().0, Some(0));
+    let began = events(&project, "shop", "turn.began");
+    assert_eq!(began.iter().filter(|event| event["reply_to"] == question["question_id"]).count(), 1);
+    assert_eq!(deliveries(&project).len(), 1);
+    assert_eq!(deliveries(&project)[0]["answer"], "no");
+}
+
+#[test]
+fn an_answer_given_while_nobody_runs_reaches_the_session_of_the_next_run() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"builder": [ask("Which?"), built()]}));
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3));
+    project.answer_to(&question, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    let delivered = deliveries(&project);
+    assert_eq!(delivered.len(), 1);
+    assert_eq!(delivered[0]["claim"], format!("reply:{}", question["question_id"].as_str().unwrap()));
+}
+
+#[test]
+fn a_second_run_says_who_runs() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let started = run.until("the start", |line| line["type"] == "run.started");
+    run.question("shop");
+    let refused = project.run(&["run"]).refused("run_already_active", 1);
+    assert_eq!(refused["details"]["run_id"], started["run_id"]);
+    assert_eq!(refused["details"]["pid"], run.pid());
+    assert!(refused["message"].as_str().unwrap().contains(&run.pid().to_string()));
+    assert_eq!(project.run(&["resume"]).refused("run_already_active", 1)["details"]["pid"], run.pid());
+}
+
+#[test]
+fn a_run_that_is_taken_over_stops_and_changes_nothing_any_more() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut first = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = first.question("shop");
+    let mut second = Running::start(&project, &["--takeover"]);
+    second.until("the start", |line| line["type"] == "run.started");
+    project.answer_to(&question, "yes").data();
+    assert_eq!(second.end().0, Some(0));
+    let (code, _) = first.end();
+    assert_ne!(code, Some(0), "the first was told that it lost the project");
+    assert_eq!(deliveries(&project).len(), 1);
+    let began = events(&project, "shop", "turn.began");
+    assert_eq!(began.iter().filter(|event| !event["reply_to"].is_null()).count(), 1);
+    assert_nothing_left(&project);
+}
+
+#[test]
+fn ctrl_c_ends_the_engines_and_the_next_run_goes_on() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [{"say": "thinking"}, {"wait_ms": 2000}, plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    run.until("the turn", |line| line["type"] == "turn.began");
+    run.interrupt();
+    assert_eq!(run.end().0, Some(130));
+    assert_nothing_left(&project);
+    let (code, lines) = Running::start(&project, &[]).end();
+    assert_eq!(code, Some(0));
+    assert!(lines.iter().any(|line| line["type"] == "turn.continued"), "{lines:#?}");
+    assert_eq!(events(&project, "shop", "turn.began").len(), 3, "one turn for each role, and no other");
+}
+
+#[test]
+fn a_folder_that_is_no_repository_is_refused_with_the_next_step() {
+    let project = crate::support::Project::new();
+    let refused = project.run(&["run"]);
+    let envelope: Value = serde_json::from_str(refused.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(envelope["error"]["code"], "unsupported_operation");
+    assert!(envelope["error"]["details"]["hint"].as_str().unwrap().contains("git init"));
+}
+
+#[test]
+fn a_persons_own_question_stops_the_turn_that_is_under_way_and_it_goes_on_after_the_answer() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"builder": [{"wait_ms": 3000}, built()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    run.until("the builder", |line| line["type"] == "turn.began" && line["role"] == "builder");
+    let mut question = crate::support::question("shop", "mine");
+    question["role"] = json!("human");
+    let asked = project.tool("feature.question_create", "human", &question).data();
+    run.status("shop", "awaiting_input");
+    assert_nothing_left(&project);
+    let record = json!({"feature_id": "shop", "question_id": asked["question_id"]});
+    project.answer_to(&record, "yes").data();
+    run.until("the turn going on", |line| line["type"] == "turn.continued");
+    assert_eq!(run.end().0, Some(0));
+}
