@@ -257,8 +257,6 @@ fn scaled(value: i64, most: i64, length: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
-
     use super::*;
     use crate::pages::fixture::World;
     use serde_json::json;

@@ -1,6 +1,4 @@
 //! Tests only: a project in memory, a visitor, and questions to show.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
-
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::question::Asked;
 use aop_kernel::role::{Caller, Role};

@@ -156,8 +156,6 @@ fn read(path: &Folder) -> std::io::Result<(String, bool)> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
-
     use super::*;
 
     #[test]

@@ -42,11 +42,12 @@ impl Browser {
         command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         // A group of its own, so that it can be ended with every browser it started.
         command.process_group(0).env("HOME", profile.path());
-        let mut driver =
-            command.spawn().expect("chromedriver starts; `cargo xtask test-browser` installs it");
+        let mut driver = command.spawn().unwrap_or_else(|error| {
+            panic!("chromedriver does not start ({error}); `cargo xtask test-browser` installs it")
+        });
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = loop {
-            let line = lines.next().expect("chromedriver says on which port it listens").unwrap();
+            let line = lines.next().unwrap().unwrap();
             if let Some((_, port)) = line.split_once("started successfully on port ") {
                 break port.trim_end_matches('.').parse().unwrap();
             }

@@ -1,6 +1,4 @@
 //! What a form makes of what was typed.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
-
 use super::*;
 use crate::pages::fixture::asked;
 
