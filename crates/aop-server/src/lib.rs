@@ -10,6 +10,7 @@ mod feed;
 mod files;
 mod http;
 mod mcp;
+mod pages;
 mod secret;
 mod serve;
 mod stdio;

@@ -1,7 +1,9 @@
-//! Developer commands: `cargo xtask test|chaos|fuzz|docs|dist|newcomer|tidy|bench`. What the README and CI call.
+//! Developer commands: `cargo xtask test|test-engines|test-browser|chaos|fuzz|docs|dist|newcomer|tidy|bench`. What the
+//! README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
 mod bench;
+mod browser;
 mod chaos;
 mod dist;
 mod docs;
@@ -38,6 +40,8 @@ enum Command {
     },
     /// The real agent programs against fake models: installs them at pinned versions, then runs the tests
     TestEngines(engines::EngineTests),
+    /// The dashboard in a real browser: installs chromium where it may, then runs the tests
+    TestBrowser(browser::BrowserTests),
     /// A seeded campaign of faults against the real binary; every round ends with a list of invariants
     Chaos(chaos::ChaosArgs),
     /// Every parser that eats foreign bytes, fuzzed for a while (needs a nightly toolchain)
@@ -75,6 +79,7 @@ fn run(command: Command) -> Result<()> {
         Command::Test { nightly: true, .. } => test::nightly(),
         Command::Test { quick, .. } => test::run(quick),
         Command::TestEngines(tests) => engines::run(&tests),
+        Command::TestBrowser(tests) => browser::run(&tests),
         Command::Chaos(args) => chaos::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Docs => docs::run(),

@@ -4,6 +4,8 @@
 mod agents;
 mod asking;
 mod bad_input;
+mod browser;
+mod browser_pages;
 mod crash;
 mod docs;
 mod documents;
@@ -22,6 +24,7 @@ mod mcp_install;
 mod media;
 mod openapi;
 mod packets;
+mod pages;
 mod postgres;
 mod processes;
 mod real_gemini_runs;
