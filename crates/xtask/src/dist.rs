@@ -12,7 +12,7 @@ const SHELLS: &[(&str, &str)] = &[("bash", "aop.bash"), ("zsh", "_aop"), ("fish"
 /// Builds into `target/package/`.
 pub(crate) fn run() -> Result<()> {
     let version = version()?;
-    process::with_variable("AOP_VERSION", &version, &["build", "--profile", "dist", "-p", "aop"])?;
+    process::with_variables(&[("AOP_VERSION", &version)], &["build", "--profile", "dist", "-p", "aop"])?;
     let package = process::target().join("package");
     let binary = package.join("aop");
     fs::create_dir_all(package.join("man"))?;
