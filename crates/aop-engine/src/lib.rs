@@ -7,6 +7,8 @@
 mod ask;
 pub mod claude;
 mod codex;
+pub mod gemini;
+mod iflow;
 mod port;
 pub mod process;
 pub mod program;

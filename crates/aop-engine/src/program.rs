@@ -46,7 +46,12 @@ pub fn known(engine: Engine) -> Option<Known> {
             Some(Version(2, 1, 325)),
         ),
         Engine::Codex => known("codex", "npm install -g @openai/codex", None, Some(Version(0, 166, 0))),
-        Engine::Gemini => known("gemini", "npm install -g @google/gemini-cli", None, Some(Version(0, 61, 0))),
+        Engine::Gemini => known(
+            "gemini",
+            "npm install -g @google/gemini-cli",
+            Some(Version(0, 61, 0)),
+            Some(Version(0, 61, 0)),
+        ),
         Engine::Iflow => known("iflow", "npm install -g @iflow-ai/iflow-cli (discontinued)", None, None),
         Engine::Scripted => None,
     }
@@ -92,6 +97,9 @@ pub async fn version(path: &Path, around: &Surroundings) -> Result<String, Strin
     let key = (path.to_path_buf(), changed);
     if let Some(version) = remembered().get(&key) {
         return Ok(version.clone());
+    }
+    if let Some(version) = crate::gemini::packaged_version(path) {
+        return Ok(version);
     }
     let mut command = Command::new(path);
     command.arg("--version").env_clear().envs(around.inherited()).stdin(std::process::Stdio::null());

@@ -2,6 +2,8 @@
 
 use crate::claude::{self, ClaudeCode};
 use crate::codex::{self, Codex};
+use crate::gemini::{self, Gemini};
+use crate::iflow::{self, Iflow};
 use crate::port::{Capabilities, Driver};
 use crate::process::Surroundings;
 use crate::scripted::{self, Scripted};
@@ -10,20 +12,22 @@ use aop_turn::Engine;
 /// The driver of an engine; none where it is not built yet.
 pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> {
     let around = around.clone();
-    match engine {
-        Engine::ClaudeCode => Some(Box::new(ClaudeCode { around })),
-        Engine::Scripted => Some(Box::new(Scripted { around })),
-        Engine::Codex => Some(Box::new(Codex { around })),
-        Engine::Gemini | Engine::Iflow => None,
-    }
+    Some(match engine {
+        Engine::ClaudeCode => Box::new(ClaudeCode { around }),
+        Engine::Codex => Box::new(Codex { around }),
+        Engine::Gemini => Box::new(Gemini { around }),
+        Engine::Iflow => Box::new(Iflow { around }),
+        Engine::Scripted => Box::new(Scripted { around }),
+    })
 }
 
 /// What an engine can do; none where its driver is not built yet.
 pub fn capabilities(engine: Engine) -> Option<Capabilities> {
-    match engine {
-        Engine::ClaudeCode => Some(claude::CAPABILITIES),
-        Engine::Scripted => Some(scripted::CAPABILITIES),
-        Engine::Codex => Some(codex::CAPABILITIES),
-        Engine::Gemini | Engine::Iflow => None,
-    }
+    Some(match engine {
+        Engine::ClaudeCode => claude::CAPABILITIES,
+        Engine::Codex => codex::CAPABILITIES,
+        Engine::Gemini => gemini::CAPABILITIES,
+        Engine::Iflow => iflow::CAPABILITIES,
+        Engine::Scripted => scripted::CAPABILITIES,
+    })
 }

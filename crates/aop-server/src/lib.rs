@@ -10,6 +10,7 @@ mod feed;
 mod files;
 mod http;
 mod mcp;
+mod pages;
 mod secret;
 mod serve;
 mod stdio;
@@ -17,9 +18,11 @@ pub mod tokens;
 mod wait;
 mod wake;
 
+pub use http::openapi::document as openapi;
 pub use serve::{Ended, Ready, Serve, serve_http};
 pub use stdio::serve_stdio;
 
+use aop_kernel::question::EngineRef;
 use aop_kernel::role::Caller;
 use aop_store::Service;
 use std::path::PathBuf;
@@ -37,6 +40,21 @@ pub struct Door {
     pub patience: Duration,
     /// Whether what the client's own interface accepts is an answer. Not for an agent with a credential.
     pub elicits: bool,
+    /// The engine that started the client, where it is parked instead of kept waiting.
+    pub engine: Option<EngineTurn>,
+    /// Under which name answers are given; `None` leaves it to the call.
+    pub signs: Option<String>,
     /// Where to say what no client has to know.
     pub warn: fn(&str),
+}
+
+/// A turn of an engine whose agent asks over this door.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineTurn {
+    /// The way back to the session.
+    pub engine: EngineRef,
+    /// What the turn runs under: the same call under the same claim is the same question.
+    pub claim: String,
+    /// Nobody may be asked, and these are the words for that.
+    pub refuses: Option<String>,
 }

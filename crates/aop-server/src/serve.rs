@@ -22,6 +22,8 @@ pub struct Serve {
     pub service: Service,
     /// The `.aop` folder, if the files below it are wanted.
     pub files: Option<PathBuf>,
+    /// The `.aop` folder, for the worktrees and transcripts that pages show.
+    pub folder: PathBuf,
     /// What the project is called.
     pub project: String,
     /// Where to listen; port 0 takes a free one.
@@ -92,6 +94,8 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         secure: false,
         hosts: serve.hosts,
         own_token: Sealed::of(&token),
+        memories: Default::default(),
+        pages: crate::pages::Memory::of(Some(serve.folder)),
         sessions: Default::default(),
         failures: Default::default(),
     });

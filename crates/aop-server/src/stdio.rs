@@ -1,7 +1,7 @@
 //! A server on standard input and output. It lives as long as its client: the end of input is the end of the
 //! process, and whoever still waits then is let go at once, because the questions are in the store.
 
-use crate::mcp::Handler;
+use crate::mcp::{Handler, Server};
 use crate::wake::Wakes;
 use crate::{Door, files};
 use aop_kernel::{ErrorCode, Refusal};
@@ -33,7 +33,8 @@ async fn serve(door: Door) -> Result<(), Refusal> {
     let wakes = Wakes::start(Arc::clone(&door.service.store)).await?;
     let (reader, writer) = stdio_pipes();
     let handler = Handler::new(door, written, wakes, closed);
-    let end = match handler.serve((UntilEnd { reader, gone }, writer)).await {
+    let server = Server::Process(Box::new(handler));
+    let end = match server.serve((UntilEnd { reader, gone }, writer)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| failed(&error)),
         // A client that looks in and leaves again is no failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),

@@ -120,14 +120,17 @@ impl Bearer {
             Bearer::Agent { role, feature: Some(feature), .. } => {
                 Ok(Caller { role: *role, feature: Some(feature.clone()) })
             }
-            Bearer::Agent { role, feature: None, .. } => Err(Refusal::new(
-                ErrorCode::ForbiddenForRole,
-                "this agent's token belongs to no feature: it may only ask, with ask_user over MCP",
-            )
-            .hint("make one for the feature: `aop token create --kind agent --feature-id ID`")
-            .fact("role", role)),
+            Bearer::Agent { role, feature: None, .. } => Err(lone_agent(*role)),
         }
     }
+}
+
+/// What an agent without a feature is told when it does anything but ask.
+pub(crate) fn lone_agent(role: Role) -> Refusal {
+    let message = "this agent's token belongs to no feature: it may only ask, with ask_user over MCP";
+    Refusal::new(ErrorCode::ForbiddenForRole, message)
+        .hint("make one for the feature: `aop token create --kind agent --feature-id ID`")
+        .fact("role", role)
 }
 
 /// Makes a token. The text is returned once and kept nowhere.
@@ -198,7 +201,7 @@ pub async fn revoke(store: &dyn Store, id: &str) -> Result<TokenRecord, Refusal>
 }
 
 /// Who a token stands for; `None` when it is unknown, forged, expired or revoked.
-pub(crate) async fn verify(store: &dyn Store, text: &str) -> Result<Option<(String, Bearer)>, Refusal> {
+pub async fn verify(store: &dyn Store, text: &str) -> Result<Option<(String, Bearer)>, Refusal> {
     let Some(id) = token_id(text) else { return Ok(None) };
     let Some(record) = find(store, &id).await? else { return Ok(None) };
     // Compared before anything else is looked at: what is known about a token is told to its holder alone.

@@ -25,8 +25,8 @@ pub use fault::crash_point;
 pub use history::{Entries, Entry, Origin, Visit};
 pub use memory::MemoryStore;
 pub use port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
-    Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
+    QuestionPage, Receipt, Store,
 };
 pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
 pub use projection::{ProjectionError, Projector};

@@ -10,7 +10,7 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::Rules;
-use aop_kernel::question::Question;
+use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
@@ -95,6 +95,29 @@ pub struct FeatureView {
     pub open: Vec<Question>,
     /// Its last answered questions, newest first.
     pub answers: Vec<Question>,
+}
+
+/// What waits for a person.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inbox {
+    /// How many open questions there are in all.
+    pub total: usize,
+    /// A page of them, the most urgent first: by deadline, then those without one; ties by age, then id.
+    pub items: Vec<Question>,
+}
+
+impl Inbox {
+    /// The page of a list of open questions in any order.
+    pub(crate) fn of(mut open: Vec<Question>, skip: usize, limit: usize) -> Self {
+        let total = open.len();
+        open.sort_by(|a, b| {
+            let urgency = |question: &Question| {
+                (question.expires_at.is_none(), question.expires_at, question.created_at)
+            };
+            urgency(a).cmp(&urgency(b)).then_with(|| a.id.cmp(&b.id))
+        });
+        Inbox { total, items: open.into_iter().skip(skip).take(limit).collect() }
+    }
 }
 
 /// A lease that was granted.
@@ -182,6 +205,16 @@ pub trait Store: Send + Sync {
     /// A page of questions.
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>>;
 
+    /// A page of everything open, the most urgent first. A store that can find it without reading all that is
+    /// open does so.
+    fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {
+        Box::pin(async move {
+            let filter = QuestionFilter::Only(QuestionStatus::Open);
+            let page = QuestionPage { feature: None, filter, after: None, limit: usize::MAX };
+            Ok(Inbox::of(self.questions(page).await?, skip, limit))
+        })
+    }
+
     /// The last answered questions of a feature, newest first.
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>>;
 
@@ -190,6 +223,16 @@ pub trait Store: Send + Sync {
 
     /// Committed events in order.
     fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>>;
+
+    /// The last events of a feature, newest first; only those before a number, if one is given. A store that can
+    /// read backwards does so.
+    fn last_events(&self, id: FeatureId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<Recorded>> {
+        Box::pin(async move {
+            let mut events = self.events(EventPage { after: 0, feature: Some(id), limit: 0 }).await?;
+            events.retain(|event| before.is_none_or(|before| event.seq < before));
+            Ok(events.into_iter().rev().take(limit).collect())
+        })
+    }
 
     /// Features with events after this one, each with the first of them, and the last event there is.
     fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)>;

@@ -29,8 +29,12 @@ pub fn shared(schema: &str) -> String {
     let dir = std::env::temp_dir().join(format!("aop-test-postgres-{}", user()));
     let lock = File::create(dir.with_extension("lock")).unwrap_or_else(|error| panic!("{error}"));
     lock.lock().unwrap_or_else(|error| panic!("{error}"));
-    let server =
-        Server { dir: dir.clone(), settings: "-c fsync=off -c max_connections=300".into(), own: false };
+    let server = Server {
+        dir: dir.clone(),
+        settings: "-c fsync=off -c max_connections=300".into(),
+        port: PORT,
+        own: false,
+    };
     if UnixStream::connect(dir.join(format!(".s.PGSQL.{PORT}"))).is_err() {
         // What an interrupted run may have left behind is of no use to anybody.
         let _ = fs::remove_dir_all(&dir);
@@ -54,21 +58,45 @@ pub fn shared(schema: &str) -> String {
 pub struct Server {
     dir: PathBuf,
     settings: String,
+    port: u16,
     own: bool,
 }
 
 impl Server {
     /// A running server with these settings, as on a command line: `-c name=value`.
     pub fn own(settings: &str) -> Self {
-        let server = Server { dir: fresh_dir(), settings: settings.into(), own: true };
+        let server = Server { dir: fresh_dir(), settings: settings.into(), port: PORT, own: true };
         server.init();
         server.start();
         server
     }
 
+    /// A running server that takes encrypted connections on 127.0.0.1 too, with a certificate that it signed itself;
+    /// the address, and the file of the certificate.
+    pub fn encrypted() -> (Self, String, PathBuf) {
+        let free = must(std::net::TcpListener::bind("127.0.0.1:0"), "a port");
+        let port = must(free.local_addr(), "a port").port();
+        drop(free);
+        let mut server = Server { dir: fresh_dir(), settings: String::new(), port, own: true };
+        server.init();
+        let (cert, key) = (server.dir.join("cert.pem"), server.dir.join("key.pem"));
+        let mut make = as_somebody(Path::new("openssl"));
+        make.args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]);
+        make.args(["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]);
+        make.arg("-out").arg(&cert).arg("-keyout").arg(&key).current_dir("/");
+        assert!(must(make.output(), "openssl").status.success(), "openssl makes no certificate");
+        server.settings = format!(
+            "-c listen_addresses=127.0.0.1 -c ssl=on -c ssl_cert_file={} -c ssl_key_file={}",
+            cert.display(),
+            key.display()
+        );
+        server.start();
+        (server, format!("postgres://aop@localhost:{port}"), cert)
+    }
+
     /// A standby that follows this server from now on, under this name.
     pub fn standby(&self, name: &str) -> Self {
-        let standby = Server { dir: fresh_dir(), settings: self.settings.clone(), own: true };
+        let standby = Server { dir: fresh_dir(), settings: self.settings.clone(), port: PORT, own: true };
         make_dir(&standby.dir);
         let conninfo = format!("host={} user=aop application_name={name}", self.dir.display());
         let data = text(&standby.data());
@@ -79,7 +107,7 @@ impl Server {
 
     /// The address of a database on it.
     pub fn address(&self, database: &str) -> String {
-        format!("postgres://aop@{}:{PORT}/{database}", text(&self.dir).replace('/', "%2F"))
+        format!("postgres://aop@{}:{}/{database}", text(&self.dir).replace('/', "%2F"), self.port)
     }
 
     /// The folder that its socket stands in.
@@ -89,7 +117,8 @@ impl Server {
 
     /// Starts it and waits until it answers.
     pub fn start(&self) {
-        let options = format!("-k {} -p {PORT} -c listen_addresses= {}", self.dir.display(), self.settings);
+        let options =
+            format!("-k {} -p {} -c listen_addresses= {}", self.dir.display(), self.port, self.settings);
         let (data, log) = (text(&self.data()), text(&self.dir.join("log")));
         self.run("pg_ctl", &["start", "-w", "-t", "60", "-D", &data, "-l", &log, "-o", &options]);
     }
@@ -113,7 +142,20 @@ impl Server {
     pub fn sql(&self, database: &str, sql: &str) -> String {
         self.run(
             "psql",
-            &["-h", &text(&self.dir), "-U", "aop", "-d", database, "-v", "ON_ERROR_STOP=1", "-Atc", sql],
+            &[
+                "-p",
+                &self.port.to_string(),
+                "-h",
+                &text(&self.dir),
+                "-U",
+                "aop",
+                "-d",
+                database,
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-Atc",
+                sql,
+            ],
         )
     }
 

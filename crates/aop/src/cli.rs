@@ -9,13 +9,19 @@ use std::process::ExitCode;
 
 /// Run coding agents unattended; let them ask a human; resume each exactly once with the answer.
 #[derive(Debug, Parser)]
-#[command(name = "aop", version, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "aop", version = VERSION, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
     command: Command,
 }
+
+/// The version, with the commit it was built from where the build knew it (`cargo xtask dist` does).
+const VERSION: &str = match option_env!("AOP_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
 
 const EXAMPLES: &str = "Examples:
   aop demo                                     see it work, in a folder of its own
@@ -26,11 +32,14 @@ const EXAMPLES: &str = "Examples:
   aop answer                                   answer it here, one after the other
   aop explain question_conflict_open           what an error code means";
 
+/// What `--project` stands for without a folder; only `aop mcp install` takes it so.
+pub(crate) const NO_FOLDER: &str = "--";
+
 /// Options that every command takes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     /// The project's root folder (default: found upward from here)
-    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT")]
+    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT", num_args = 0..=1, default_missing_value = NO_FOLDER)]
     pub(crate) project: Option<PathBuf>,
     /// Print one JSON envelope instead of text (the default when stdout is not a terminal)
     #[arg(long, global = true)]
@@ -72,6 +81,7 @@ enum Command {
     Doctor(commands::doctor::DoctorArgs),
     Explain(commands::explain::ExplainArgs),
     Completions(commands::completions::CompletionsArgs),
+    Manual(commands::manual::ManualArgs),
     Guard(commands::guard::Args),
     Hook(commands::hook::Args),
     Scripted(commands::scripted::Args),
@@ -123,6 +133,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Doctor(args) => commands::doctor::run(global, &args),
         Command::Explain(args) => commands::explain::run(&args),
         Command::Completions(args) => commands::completions::run(&args, &mut Cli::command()),
+        Command::Manual(args) => commands::manual::run(&args, &Cli::command()),
         Command::Guard(args) => commands::guard::run(args),
         Command::Hook(args) => commands::hook::run(global, &args),
         Command::Scripted(args) => commands::scripted::run(global, args),

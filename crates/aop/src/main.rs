@@ -10,6 +10,7 @@ mod output;
 mod place;
 mod project;
 mod prompt;
+mod settings;
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! The project: found upward from the working directory, its settings, and an open session on its store.
 
 use crate::agent;
-use crate::cli::Global;
+use crate::cli::{Global, NO_FOLDER};
 use crate::config::{Config, Switch};
 use crate::output::warn;
 use crate::place::Place;
@@ -33,6 +33,12 @@ impl Project {
     /// Finds the project and reads its settings. Writes nothing.
     pub(crate) fn find(global: &Global) -> Result<Self, Refusal> {
         let root = match &global.project {
+            // Only `aop mcp install` takes it without a folder.
+            Some(root) if root.as_os_str() == NO_FOLDER => {
+                return Err(Refusal::invalid_argument("--project names no folder")
+                    .hint("write `--project DIR`, or leave it out")
+                    .fact("argument", "project"));
+            }
             Some(root) if root.join(AOP_DIR).is_dir() => root.clone(),
             Some(root) => return Err(no_project(&format!("{} has no {AOP_DIR}/ folder", root.display()))),
             None => {

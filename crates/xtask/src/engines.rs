@@ -3,7 +3,7 @@
 //! The programs come from the npm registry at pinned versions, into a cache outside the clone. Tests of real
 //! programs stand in modules called `real_…`; without the programs they fail, they are never skipped.
 
-use crate::process;
+use crate::{process, python};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub(crate) struct EngineTests {
     /// Do not ask the registry: use what an earlier run has installed, and fail when there is nothing
     #[arg(long)]
     offline: bool,
-    /// Only this program: claude, codex or gemini
-    #[arg(long, value_parser = ["claude", "codex", "gemini"])]
+    /// Only this program: claude, codex or gemini; python for the MCP SDK and schemathesis
+    #[arg(long, value_parser = ["claude", "codex", "gemini", "python"])]
     only: Option<String>,
     /// Only install, and print the folder
     #[arg(long)]
@@ -58,21 +58,26 @@ pub(crate) fn run(tests: &EngineTests) -> Result<()> {
         provide(pin, &cache, tests.offline)?;
     }
     link(&find_node()?, &cache.join("bin/node"))?;
+    let clients = match tests.only.as_deref() {
+        None | Some("python") => python::provide(cache.parent().unwrap_or(&cache), tests.offline)?,
+        Some(_) => PathBuf::new(),
+    };
     if tests.install {
         println!("{}", cache.display());
         return Ok(());
     }
-    let folder = cache.display().to_string();
+    let (folder, clients) = (cache.display().to_string(), clients.display().to_string());
+    let variables = [(VARIABLE, folder.as_str()), (python::VARIABLE, clients.as_str())];
     if process::has_nextest() {
         let mut expression = REAL.to_owned();
         for part in tests.only.iter().chain(&tests.filter) {
             expression.push_str(&format!(" & test({part})"));
         }
         let args = ["nextest", "run", "--workspace", "--no-fail-fast", "-E", &expression];
-        return process::with_variable(VARIABLE, &folder, &args);
+        return process::with_variables(&variables, &args);
     }
     let narrow = tests.filter.as_deref().or(tests.only.as_deref()).unwrap_or("real_");
-    process::with_variable(VARIABLE, &folder, &["test", "--workspace", "--no-fail-fast", "--", narrow])
+    process::with_variables(&variables, &["test", "--workspace", "--no-fail-fast", "--", narrow])
 }
 
 /// `$AOP_CACHE/engines`, or `aop/engines` in the user's cache.

@@ -1,10 +1,18 @@
-//! Developer commands: `cargo xtask test|test-engines|tidy|bench`. What the README and CI call.
+//! Developer commands: `cargo xtask test|test-engines|test-browser|chaos|fuzz|docs|dist|newcomer|tidy|bench`. What the
+//! README and CI call.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a developer's tool talks on the terminal")]
 
+mod bench;
+mod browser;
 mod chaos;
+mod dist;
+mod docs;
 mod engines;
+mod fuzz;
+mod newcomer;
 mod postgres;
 mod process;
+mod python;
 mod test;
 mod tidy;
 
@@ -32,15 +40,25 @@ enum Command {
     },
     /// The real agent programs against fake models: installs them at pinned versions, then runs the tests
     TestEngines(engines::EngineTests),
+    /// The dashboard in a real browser: installs chromium where it may, then runs the tests
+    TestBrowser(browser::BrowserTests),
     /// A seeded campaign of faults against the real binary; every round ends with a list of invariants
     Chaos(chaos::ChaosArgs),
+    /// Every parser that eats foreign bytes, fuzzed for a while (needs a nightly toolchain)
+    Fuzz(fuzz::FuzzArgs),
+    /// Renew docs/reference/ from the program
+    Docs,
+    /// The optimised binary with its commit, man pages and completions, in target/package/
+    Dist,
+    /// A clean clone and an empty home: the README's first command, a question and its answer
+    Newcomer(newcomer::NewcomerArgs),
     /// The written invariants of the code base
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
     Bench {
-        /// What to measure: store
+        /// What to measure: store, serve, or gate (writes docs/bench/)
         what: String,
-        /// Passed on to the benchmark
+        /// Passed on to the benchmark; `store --postgres` measures on PostgreSQL, beside pgbench
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },
@@ -61,16 +79,13 @@ fn run(command: Command) -> Result<()> {
         Command::Test { nightly: true, .. } => test::nightly(),
         Command::Test { quick, .. } => test::run(quick),
         Command::TestEngines(tests) => engines::run(&tests),
+        Command::TestBrowser(tests) => browser::run(&tests),
         Command::Chaos(args) => chaos::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
+        Command::Docs => docs::run(),
+        Command::Dist => dist::run(),
+        Command::Newcomer(args) => newcomer::run(&args),
         Command::Tidy => tidy::run(),
-        Command::Bench { what, rest } => {
-            anyhow::ensure!(what == "store", "there is no benchmark '{what}'; there is: store");
-            process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
-            let binary = process::target().join("release/aop").display().to_string();
-            let mut args =
-                vec!["bench", "--quiet", "-p", "aop-store", "--bench", "store", "--", "--aop", &binary];
-            args.extend(rest.iter().map(String::as_str));
-            process::cargo(&args)
-        }
+        Command::Bench { what, rest } => bench::run(&what, &rest),
     }
 }

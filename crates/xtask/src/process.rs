@@ -20,10 +20,10 @@ pub(crate) fn cargo(args: &[&str]) -> Result<()> {
     run(Command::new(env!("CARGO")), args)
 }
 
-/// The same with a variable set.
-pub(crate) fn with_variable(name: &str, value: &str, args: &[&str]) -> Result<()> {
+/// The same with variables set.
+pub(crate) fn with_variables(variables: &[(&str, &str)], args: &[&str]) -> Result<()> {
     let mut command = Command::new(env!("CARGO"));
-    command.env(name, value);
+    command.envs(variables.iter().copied());
     run(command, args)
 }
 

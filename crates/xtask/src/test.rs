@@ -1,18 +1,19 @@
 //! `cargo xtask test`: the one command that README and CI call.
 
+use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
 use crate::{chaos, postgres, process, tidy};
 use anyhow::Result;
 
-/// Format, invariants, lints, tests; the cheap ones first, the real agent programs last.
+/// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
 pub(crate) fn run(quick: bool) -> Result<()> {
     process::cargo(&["fmt", "--all", "--check"])?;
     tidy::run()?;
     if !quick {
         process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
     }
-    let mut apart = format!("not {}", engines::REAL);
-    let mut skipped = vec!["--skip", "real_"];
+    let mut apart = format!("not {} and not {}", engines::REAL, browser::BROWSER);
+    let mut skipped = vec!["--skip", "real_", "--skip", "browser_"];
     if quick {
         apart.push_str(" and not test(/postgres/)");
         skipped.extend(["--skip", "postgres"]);
@@ -30,9 +31,13 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         chaos::short()?;
     }
     if quick {
-        println!("the tests of real agent programs were left out; `cargo xtask test-engines` runs them");
+        println!(
+            "the tests of real agent programs and in a browser were left out; `cargo xtask test-engines` and"
+        );
+        println!("`cargo xtask test-browser` run them");
         return Ok(());
     }
+    browser::run(&BrowserTests::default())?;
     engines::run(&EngineTests::default())
 }
 
@@ -42,10 +47,10 @@ pub(crate) fn nightly() -> Result<()> {
     postgres::require()?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
-    process::with_variable("PROPTEST_CASES", "10000", &args)?;
-    process::with_variable(
-        "AOP_CHAOS",
-        "full",
-        &["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"],
-    )
+    process::with_variables(&[("PROPTEST_CASES", "10000")], &args)?;
+    let chaos = ["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"];
+    process::with_variables(&[("AOP_CHAOS", "full")], &chaos)?;
+    // A minute of processes that are killed at random on PostgreSQL. In debug, as the crash points above.
+    let killing = ["test", "-p", "aop", "--test", "it", "postgres::team::processes_that_are_killed"];
+    process::with_variables(&[("AOP_KILL_SECONDS", "60")], &killing)
 }

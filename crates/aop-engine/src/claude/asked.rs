@@ -74,6 +74,17 @@ pub fn word(run_dir: &Path, question_id: &str) -> Option<Word> {
     }
 }
 
+/// Takes away what an earlier process of the same turn left.
+pub(super) fn forget(run_dir: &Path) -> io::Result<()> {
+    for entry in std::fs::read_dir(run_dir)?.flatten() {
+        let is_release = entry.file_name().to_str().is_some_and(|name| name.starts_with("release-"));
+        if is_release || entry.path() == list(run_dir) {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn list(run_dir: &Path) -> PathBuf {
     run_dir.join("asked.jsonl")
 }

@@ -21,6 +21,8 @@ pub(super) fn write(aop: &Path, request: &TurnRequest, version: &str) -> Result<
         what: format!("writing settings to {}", request.run_dir.display()),
         cause: error.to_string(),
     };
+    // A turn that is continued after a crash has the folder of the one that was cut off.
+    super::asked::forget(&request.run_dir).map_err(failed)?;
     let turn = request.run_dir.join("hook.json");
     let content =
         serde_json::to_vec(&HookTurn::of(request, version)).map_err(|error| failed(error.into()))?;

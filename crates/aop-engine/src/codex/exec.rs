@@ -1,6 +1,7 @@
 //! `codex exec --json`, for versions that cannot ask through the app-server. Asks are text at the end of a turn, and the
 //! answer is the next message.
 
+use super::home::FirstStart;
 use super::opening::told;
 use super::turn::{Place, conversation};
 use super::unusable;
@@ -38,6 +39,7 @@ pub(super) async fn run(
     argv[0] = place.program.path.clone().into();
     let mut env = place.around.for_turn(request);
     env.insert("CODEX_HOME".into(), place.home.into());
+    let mut first = FirstStart::wait(place.home, &place.program.version_text()).await?;
     let mut process = Guarded::spawn(Launch {
         aop: place.around.aop.clone(),
         argv,
@@ -54,6 +56,9 @@ pub(super) async fn run(
     let mut session = None;
     let mut delivered = false;
     while let Some(line) = process.next_line().await {
+        if let Some(first) = first.take() {
+            first.done();
+        }
         reader.feed(&line);
         let Ok(line) = serde_json::from_slice::<Value>(&line) else { continue };
         match line["type"].as_str() {

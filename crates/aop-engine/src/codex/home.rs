@@ -8,6 +8,7 @@
 use crate::port::EngineError;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -38,6 +39,39 @@ pub(super) fn prepare(project: &Path, env: &BTreeMap<OsString, OsString>) -> Res
         }
     }
     Ok(home)
+}
+
+/// The first start of a version in a home. Codex then makes its databases, and processes that do so at the same moment
+/// fail; so the others wait until one has done it.
+#[derive(Debug)]
+pub(super) struct FirstStart {
+    mark: PathBuf,
+    _lock: File,
+}
+
+impl FirstStart {
+    /// Waits for its turn; nothing when the version has been started here before.
+    pub(super) async fn wait(home: &Path, version: &str) -> Result<Option<FirstStart>, EngineError> {
+        let mark = home.join(format!("aop-started-{version}"));
+        if mark.exists() {
+            return Ok(None);
+        }
+        let path = home.join("aop-start.lock");
+        let failed = |error: io::Error| EngineError::System {
+            what: format!("locking {}", path.display()),
+            cause: error.to_string(),
+        };
+        let lock = File::create(&path).map_err(failed)?;
+        let locked = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await;
+        let lock = locked.map_err(io::Error::other).and_then(|lock| lock).map_err(failed)?;
+        Ok((!mark.exists()).then_some(FirstStart { mark, _lock: lock }))
+    }
+
+    /// It runs; the next one need not wait.
+    pub(super) fn done(self) {
+        // What cannot be marked is done with care again.
+        let _ = std::fs::write(&self.mark, "");
+    }
 }
 
 /// The home that Codex would use without us.
@@ -195,5 +229,20 @@ mod tests {
         let place = place();
         let mode = std::fs::metadata(place.prepare()).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0);
+    }
+
+    #[tokio::test]
+    async fn the_first_start_of_a_version_is_had_by_one_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = FirstStart::wait(dir.path(), "1.0.0").await.unwrap().unwrap();
+        let mut second = std::pin::pin!(FirstStart::wait(dir.path(), "1.0.0"));
+        let early = tokio::time::timeout(std::time::Duration::from_millis(50), &mut second).await;
+        assert!(early.is_err(), "it waits");
+        first.done();
+        assert!(second.await.unwrap().is_none(), "it need not be careful any more");
+        assert!(
+            FirstStart::wait(dir.path(), "1.1.0").await.unwrap().is_some(),
+            "another version is another start"
+        );
     }
 }

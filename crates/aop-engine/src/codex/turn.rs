@@ -2,6 +2,7 @@
 
 use super::app::{App, CallError, Left};
 use super::card::Card;
+use super::home::FirstStart;
 use super::opening::{Delivery, Opening};
 use super::program::Program;
 use super::rollout::{self, Rollout};
@@ -91,6 +92,7 @@ pub(super) async fn run(
     }
     let mut env = place.around.for_turn(request);
     env.insert("CODEX_HOME".into(), place.home.into());
+    let first = FirstStart::wait(place.home, &place.program.version_text()).await?;
     let mut app = App::start(Launch {
         aop: place.around.aop.clone(),
         argv: vec![place.program.path.clone().into(), "app-server".into()],
@@ -101,6 +103,9 @@ pub(super) async fn run(
         limits: request.limits,
     })
     .await?;
+    if let Some(first) = first {
+        first.done();
+    }
     host.progress(app.started());
     let thread = match join_thread(&mut app, place.home, request).await {
         Ok(thread) => thread,

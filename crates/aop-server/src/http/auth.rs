@@ -41,6 +41,11 @@ impl Signed {
         &self.bearer
     }
 
+    /// What tells its askings from those of others, also after a restart.
+    pub(crate) fn tag(&self) -> &str {
+        self.token_id.as_deref().unwrap_or("operator")
+    }
+
     /// Whether the token has been neither revoked nor outlived meanwhile. One that cannot be looked up is not.
     pub(crate) async fn still_good(&self, app: &App) -> bool {
         match &self.token_id {

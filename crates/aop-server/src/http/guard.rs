@@ -41,7 +41,9 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
         (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
-        (header::REFERRER_POLICY, "no-referrer"),
+        // Not `no-referrer`: with it a browser names no origin for its own forms either, and they could not be told
+        // from those of other sites.
+        (header::REFERRER_POLICY, "same-origin"),
         (header::CACHE_CONTROL, "no-store"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -150,7 +152,8 @@ async fn up_to_limit(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
     Ok(Some(all.into()))
 }
 
-async fn frame(body: &mut Body) -> Option<Result<hyper::body::Frame<Bytes>, axum::Error>> {
+/// The next piece of a body.
+pub(super) async fn frame(body: &mut Body) -> Option<Result<hyper::body::Frame<Bytes>, axum::Error>> {
     std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 

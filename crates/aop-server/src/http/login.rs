@@ -5,8 +5,10 @@ use super::auth::{self, SignedForm};
 use super::reply::Refused;
 use super::sessions::LIFETIME;
 use super::{App, Shared};
+use crate::pages::{ICON, STYLE};
 use crate::tokens::Bearer;
 use aop_kernel::{ErrorCode, Refusal};
+use askama::Template;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
@@ -82,47 +84,27 @@ pub(super) fn local_path(path: &str) -> Option<&str> {
     (path.starts_with('/') && !path.starts_with("//") && path.bytes().all(plain)).then_some(path)
 }
 
-/// Text as it may stand in a page.
-pub(super) fn escaped(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut safe, sign| {
-        match sign {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            sign => safe.push(sign),
-        }
-        safe
-    })
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage<'a> {
+    style: &'static str,
+    icon: &'static str,
+    project: &'a str,
+    next: &'a str,
+    token: Option<&'a str>,
+    refused: Option<(&'a str, &'a str)>,
 }
 
 fn page(app: &App, link: &Link, refused: Option<&Refusal>) -> String {
-    let project = escaped(&app.project);
-    let next = link.next.as_deref().and_then(local_path).unwrap_or("/");
-    let told = refused.map(|refusal| {
-        format!("<p role=\"alert\">{}. {}</p>", escaped(&refusal.message), escaped(&refusal.hint))
-    });
-    let field = match &link.token {
-        Some(token) => format!("<input type=\"hidden\" name=\"token\" value=\"{}\">", escaped(token)),
-        None => "<p><label>Token of an operator <input type=\"password\" name=\"token\" required \
-                 autocomplete=\"off\"></label></p><p>The link that <code>aop serve</code> printed signs you in \
-                 without typing.</p>"
-            .to_owned(),
+    let page = LoginPage {
+        style: &STYLE.path,
+        icon: &ICON.path,
+        project: &app.project,
+        next: link.next.as_deref().and_then(local_path).unwrap_or("/"),
+        token: link.token.as_deref(),
+        refused: refused.map(|refusal| (refusal.message.as_str(), refusal.hint.as_str())),
     };
-    let go_on = if link.token.is_none() {
-        format!("<p><a href=\"{next}\">I am signed in already: go on</a></p>")
-    } else {
-        String::new()
-    };
-    format!(
-        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Sign in to {project}</title>\
-         </head><body><main><h1>Sign in to {project}</h1>{}\
-         <form method=\"post\" action=\"/login\">{field}<input type=\"hidden\" name=\"next\" value=\"{next}\">\
-         <button autofocus>Sign in</button></form>{go_on}</main></body></html>",
-        told.unwrap_or_default(),
-    )
+    page.render().unwrap_or_else(|error| format!("the page cannot be made: {error}"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! HTTP: one router for the API, MCP, events and pages. What every request passes is in `guard`; who makes it is
 //! decided in `auth`; nothing here holds a rule of its own.
 //!
-//! To add pages: put routes into [`pages::routes`]. A handler that takes an [`auth::Visitor`] is shown only to people
+//! To add pages: put routes into [`crate::pages::routes`]. A handler that takes an [`auth::Visitor`] is shown only to people
 //! who have signed in (everybody else goes to `/login`); one that takes an [`auth::SignedForm`] gets the fields of a
 //! form whose CSRF token has been checked. Put `visitor.csrf()` into each form as the hidden field
 //! [`auth::CSRF_FIELD`]. The content policy admits scripts and styles from this server's own files alone.
@@ -9,26 +9,31 @@
 pub(crate) mod api;
 pub(crate) mod auth;
 mod events;
+mod features;
 mod guard;
 mod health;
 mod limits;
 pub(crate) mod listen;
 mod login;
-pub(crate) mod pages;
+pub(crate) mod mcp;
+pub(crate) mod openapi;
 mod questions;
 pub(crate) mod reply;
 mod sessions;
 
 use crate::feed::Feed;
 use crate::files::Files;
+use crate::mcp::Memories;
+use crate::pages::Trouble;
 use crate::secret::Sealed;
 use crate::wake::Wakes;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Service;
 use axum::Router;
 use axum::extract::OriginalUri;
-use axum::http::Method;
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use limits::Failures;
 use reply::Refused;
 use sessions::Sessions;
@@ -64,6 +69,10 @@ pub(crate) struct App {
     pub(crate) hosts: Vec<String>,
     /// The operator's token that lives as long as this process.
     pub(crate) own_token: Sealed,
+    /// What is remembered between the calls of MCP clients.
+    pub(crate) memories: Memories,
+    /// What the dashboard remembers.
+    pub(crate) pages: crate::pages::Memory,
     /// People who have signed in.
     pub(crate) sessions: Sessions,
     /// Credentials that were refused lately.
@@ -79,9 +88,12 @@ pub(crate) fn router(app: &Shared) -> Router {
         .merge(health::routes())
         .merge(api::routes())
         .merge(questions::routes())
+        .merge(features::routes())
+        .merge(openapi::routes())
         .merge(events::routes())
+        .merge(mcp::routes(app))
         .merge(login::routes())
-        .merge(pages::routes())
+        .merge(crate::pages::routes())
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(Arc::clone(app), guard::admit))
@@ -89,11 +101,16 @@ pub(crate) fn router(app: &Shared) -> Router {
         .with_state(Arc::clone(app))
 }
 
-async fn nowhere(OriginalUri(uri): OriginalUri) -> Refused {
+async fn nowhere(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     let path = aop_kernel::ids::quoted(uri.path());
-    let refusal = Refusal::invalid_argument(format!("there is nothing at {path}"))
+    let message = format!("there is nothing at {path}");
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    if accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+        return Trouble::not_found(&message).into_response();
+    }
+    let refusal = Refusal::invalid_argument(message)
         .hint("the API is below /api/v1; GET /api/v1/openapi.json describes it");
-    Refused::with_status(404, refusal)
+    Refused::with_status(404, refusal).into_response()
 }
 
 async fn not_so(method: Method, OriginalUri(uri): OriginalUri) -> Refused {

@@ -4,7 +4,7 @@
 //! permission must not pass for a new one.
 
 use super::rounds::{Reply, Told};
-use super::{Handler, SURFACE, words};
+use super::{Handler, Origin, SURFACE, words};
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::Question;
 use aop_kernel::tools::{AskUser, Call, CallIdentity, Tool, await_answer, lone_feature, parse};
@@ -12,7 +12,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::ClaimState;
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The name that Claude Code gives each of its tool calls.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
@@ -29,12 +29,16 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         let ask = AskUser::parse(input)?;
-        let client = client_name(context);
+        if let Some(words) = self.engine.as_ref().and_then(|engine| engine.refuses.as_ref()) {
+            let refused = json!({"status": "declined", "text": words});
+            return Ok(Told::Envelope(Envelope::success(&refused)));
+        }
+        let client = self.session(context);
         let question = match context.meta.get(TOOL_USE_ID).and_then(Value::as_str) {
             Some(call) => self.create(&ask, CallIdentity::Named(call), &client).await?,
-            None => self.create_by_content(&ask, &client).await?,
+            None => self.create_by_content(&ask, &client).await.map_err(|refusal| self.in_turn(refusal))?,
         };
-        self.secrets.asked(&question.id);
+        self.memory.secrets.asked(&question.id);
         self.settle(&question, reply, context).await
     }
 
@@ -47,7 +51,11 @@ impl Handler {
     ) -> Result<Told, Refusal> {
         let id = await_answer(input)?;
         let question = self.question(&id).await?;
-        if !self.caller.owns(&question.feature_id) {
+        let sees = match &self.origin {
+            Origin::Process | Origin::Token { reads: true, .. } => self.caller.owns(&question.feature_id),
+            Origin::Token { reads: false, .. } => self.is_asker(&question),
+        };
+        if !sees {
             return Err(Refusal::new(
                 ErrorCode::ForbiddenForRole,
                 format!("question {id} belongs to another feature"),
@@ -60,10 +68,11 @@ impl Handler {
 
     /// The question of a client that does not name its calls: the first round whose end nobody was told yet.
     async fn create_by_content(&self, ask: &AskUser, client: &str) -> Result<Question, Refusal> {
-        let session = match &self.caller.feature {
-            Some(_) => client.to_owned(),
+        let session = match (&self.engine, &self.caller.feature, &self.origin) {
+            (Some(engine), ..) => engine.claim.clone(),
             // Two clients without a feature may ask the same thing and mean different things.
-            None => format!("{client}-{}", parent()),
+            (None, None, Origin::Process) => format!("{client}-{}", parent()),
+            (None, Some(_), Origin::Process) | (None, _, Origin::Token { .. }) => client.to_owned(),
         };
         for round in 0..MAX_ROUNDS {
             let identity = CallIdentity::Content { session: &session, round };
@@ -92,6 +101,10 @@ impl Handler {
             return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
         };
         let request = if own.is_some() { *request } else { request.bringing_feature(ask.prompt.clone()) };
+        let request = match &self.engine {
+            Some(turn) => request.asked_by(turn.engine.clone()),
+            None => request,
+        };
         let receipt = self.service.submit(request).await?;
         if receipt.fresh {
             self.files.changed();
@@ -100,13 +113,24 @@ impl Handler {
         self.question(&id).await
     }
 
+    /// A second question of a turn whose first is open has to be asked again: only one can be waited for.
+    fn in_turn(&self, refusal: Refusal) -> Refusal {
+        match refusal.code {
+            ErrorCode::QuestionConflictOpen if self.engine.is_some() => refusal.hint(
+                "this question was not recorded; ask it again when you have been told the end of the open one, or put \
+                 several questions into one call with a spec",
+            ),
+            _ => refusal,
+        }
+    }
+
     /// Hands over what came of it.
     pub(super) async fn tell(
         &self,
         question: &Question,
         context: &RequestContext<RoleServer>,
     ) -> Result<Envelope, Refusal> {
-        let listening = !context.ct.is_cancelled() && !*self.closed.borrow();
+        let listening = !context.ct.is_cancelled() && !*self.closed.borrow() && !*self.gone.borrow();
         if !listening {
             // Nobody will read this; the next call has to find the answer as if this one had not been.
             return Ok(Envelope::success(&words::told(question, None)));
@@ -117,6 +141,14 @@ impl Handler {
             self.service.store.advance_claim(subject(&question.id), 1, ClaimState::Delivered).await?;
         }
         Ok(envelope)
+    }
+
+    /// The asker's session, as it stands in the record: the client, and the token it came with.
+    fn session(&self, context: &RequestContext<RoleServer>) -> String {
+        match &self.origin {
+            Origin::Process => client_name(context),
+            Origin::Token { tag, .. } => format!("{}@{tag}", client_name(context)),
+        }
     }
 
     /// Whether the end of a question was handed over before.

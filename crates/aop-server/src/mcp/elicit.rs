@@ -57,7 +57,7 @@ impl Handler {
             tokio::select! {
                 closed = &mut wait => {
                     // Answered elsewhere, or patience is over; a later wait may show it again.
-                    self.forms.set().remove(&asked.id);
+                    self.memory.forms.set().remove(&asked.id);
                     // A client that has gone needs no telling.
                     let _ = shown.cancel(Some("the question is not waited for here any more".into())).await;
                     return closed;
@@ -75,7 +75,7 @@ impl Handler {
     /// declined.
     pub(super) fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Offer> {
         let form = self.dialogue(asked, context)?;
-        self.forms.set().insert(asked.id.clone()).then_some(Offer(form))
+        self.memory.forms.set().insert(asked.id.clone()).then_some(Offer(form))
     }
 
     /// The form of an open question, for the client of whoever asked it.
@@ -115,7 +115,7 @@ impl Handler {
                 let number = REPLIES.fetch_add(1, Ordering::Relaxed);
                 let operation = format!("elicit_{}_{}_{number}", asked.id, std::process::id());
                 let input = json!({"feature_id": asked.feature_id, "question_id": asked.id, "answer": answer,
-                    "answered_by": "human", "operation_id": operation});
+                    "answered_by": self.signs.as_deref().unwrap_or("human"), "operation_id": operation});
                 let human = Caller::new(Role::Human);
                 // Refused when another surface was first; the wait sees whose answer it is.
                 if self.service.call(Tool::QuestionAnswer, &human, &input, SURFACE).await.is_ok() {

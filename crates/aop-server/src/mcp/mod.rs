@@ -10,16 +10,21 @@ mod secrets;
 mod wait;
 mod words;
 
-use crate::Door;
 use crate::files::Files;
+use crate::http::App;
+use crate::http::auth::Signed;
+use crate::http::mcp::Gone;
+use crate::tokens::{Bearer, lone_agent};
 use crate::wake::Wakes;
-use aop_kernel::role::Caller;
+use crate::{Door, EngineTurn};
+use aop_kernel::ids::quoted;
+use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{ASK_HUMAN, ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
 use aop_store::Service;
 use elicit::Forms;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions,
     Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::RequestContext;
@@ -27,13 +32,16 @@ use rmcp::{RoleServer, ServerHandler};
 use rounds::{Reply, Told};
 use secrets::Secrets;
 use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// What this door calls itself in the resolution of a question.
 const SURFACE: &str = "mcp";
 
-/// One client's server.
+/// Calls in somebody's name.
+#[derive(Clone)]
 pub(crate) struct Handler {
     service: Service,
     caller: Caller,
@@ -41,41 +49,148 @@ pub(crate) struct Handler {
     wakes: Wakes,
     /// How long a call waits for a human.
     patience: Duration,
-    /// Becomes true when the client has gone.
+    /// Becomes true when the server stops, or the client of a process has gone.
     closed: watch::Receiver<bool>,
-    /// Who may see secret answers, and which were shown.
-    secrets: Secrets,
-    /// Whether forms may be shown at all, and which are.
+    /// Becomes true when the connection of this one call is lost.
+    gone: watch::Receiver<bool>,
+    origin: Origin,
+    /// Whether forms may be shown at all.
     elicits: bool,
+    /// Who answers when the client's form is accepted, and with the tool; `None` leaves it to the call.
+    signs: Option<String>,
+    memory: Arc<Memory>,
+    /// The engine that does not wait with the client.
+    engine: Option<EngineTurn>,
+}
+
+/// Where calls come from: what tells one asker from another.
+#[derive(Debug, Clone)]
+enum Origin {
+    /// A client that started this process.
+    Process,
+    /// A client with a token, by the token's id. One without a feature may see only what it asked.
+    Token { tag: String, reads: bool },
+}
+
+/// What is remembered between the calls of one asker: ids, never values.
+#[derive(Default)]
+pub(crate) struct Memory {
+    secrets: Secrets,
     forms: Forms,
 }
 
 impl Handler {
+    /// For the one client of a process.
     pub(crate) fn new(door: Door, files: Files, wakes: Wakes, closed: watch::Receiver<bool>) -> Self {
         Handler {
             service: door.service,
             caller: door.caller,
             files,
             wakes,
-            patience: door.patience,
+            // An engine that will be parked is told at once.
+            patience: if door.engine.is_some() { Duration::ZERO } else { door.patience },
+            gone: closed.clone(),
             closed,
-            secrets: Secrets::default(),
+            origin: Origin::Process,
             elicits: door.elicits,
-            forms: Forms::default(),
+            signs: door.signs,
+            memory: Arc::default(),
+            engine: door.engine,
+        }
+    }
+
+    /// For one call with a token. What an agent's client accepts is not a person's word.
+    pub(crate) fn for_token(app: &App, signed: &Signed, gone: watch::Receiver<bool>) -> Self {
+        let tag = signed.tag().to_owned();
+        let (caller, reads, elicits) = match signed.bearer() {
+            Bearer::Operator { .. } => (Caller::new(Role::Human), true, true),
+            Bearer::Agent { role, feature, .. } => {
+                (Caller { role: *role, feature: feature.clone() }, feature.is_some(), false)
+            }
+        };
+        Handler {
+            service: app.service.clone(),
+            caller,
+            files: app.files.clone(),
+            wakes: app.wakes.clone(),
+            patience: app.patience,
+            closed: app.stopping.clone(),
+            gone,
+            memory: app.memories.of(&tag),
+            origin: Origin::Token { tag, reads },
+            elicits,
+            signs: signed.answers_as().map(str::to_owned),
+            engine: None,
         }
     }
 
     /// A tool of the contract: the same call as `aop tool call` makes.
-    async fn contract(&self, tool: Tool, input: &Value) -> Result<Envelope, Refusal> {
-        let envelope = self.service.call(tool, &self.caller, input, SURFACE).await?;
+    async fn contract(&self, tool: Tool, mut input: Value) -> Result<Envelope, Refusal> {
+        if let Origin::Token { reads: false, .. } = self.origin {
+            return Err(lone_agent(self.caller.role));
+        }
+        if let Some(name) = self.signs.as_deref().filter(|_| tool == Tool::QuestionAnswer) {
+            input["answered_by"] = name.into();
+        }
+        let envelope = self.service.call(tool, &self.caller, &input, SURFACE).await?;
         if tool.is_mutating() {
             self.files.changed();
         }
         Ok(envelope)
     }
+
+    async fn call(
+        &self,
+        mut request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> CallToolResponse {
+        let reply = Reply::take(&mut request);
+        let input = Value::Object(request.arguments.unwrap_or_default());
+        let received = self.memory.secrets.take();
+        let outcome = match &*request.name {
+            ASK_USER | ASK_HUMAN => self.ask_user(&input, reply, context).await,
+            AWAIT_ANSWER => self.await_answer(&input, reply, context).await,
+            name => match Tool::find(name) {
+                Ok(tool) => self.contract(tool, input).await.map(Told::Envelope),
+                Err(refusal) => Err(refusal),
+            },
+        };
+        self.forget(received).await;
+        match outcome {
+            Ok(Told::Form(form)) => form.into(),
+            Ok(Told::Envelope(envelope)) => outcome::result(Ok(envelope)).into(),
+            Err(refusal) => outcome::result(Err(refusal)).into(),
+        }
+    }
 }
 
-impl ServerHandler for Handler {
+/// The protocol's side of a server: who calls is known for a process, and looked up for every request over HTTP.
+pub(crate) enum Server {
+    /// One client.
+    Process(Box<Handler>),
+    /// Whoever has a token.
+    Http(Arc<App>),
+}
+
+impl Server {
+    fn handler(&self, context: &RequestContext<RoleServer>) -> Result<Handler, ErrorData> {
+        match self {
+            Server::Process(handler) => Ok((**handler).clone()),
+            Server::Http(app) => over_http(app, &context.extensions)
+                .ok_or_else(|| ErrorData::internal_error("the request has lost its credential", None)),
+        }
+    }
+}
+
+/// The door has put the credential and the state of the connection beside the request.
+fn over_http(app: &App, extensions: &Extensions) -> Option<Handler> {
+    let parts = extensions.get::<axum::http::request::Parts>()?;
+    let signed = parts.extensions.get::<Signed>()?;
+    let Gone(gone) = parts.extensions.get::<Gone>()?;
+    Some(Handler::for_token(app, signed, gone.clone()))
+}
+
+impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("aop", env!("CARGO_PKG_VERSION")))
@@ -84,38 +199,29 @@ impl ServerHandler for Handler {
 
     async fn list_tools(
         &self,
-        _page: Option<PaginatedRequestParams>,
+        page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let client = context.client_info().map(|info| info.name).unwrap_or_default();
-        Ok(ListToolsResult::with_all_items(catalog::tools(&client)))
+        match page.and_then(|page| page.cursor) {
+            None => Ok(ListToolsResult::with_all_items(catalog::tools(&client))),
+            Some(cursor) => {
+                let refusal = Refusal::invalid_argument(format!("cursor {} leads nowhere", quoted(&cursor)))
+                    .hint("all tools stand on the first page");
+                Err(outcome::protocol_error(&refusal))
+            }
+        }
     }
 
     async fn call_tool(
         &self,
-        mut request: CallToolRequestParams,
+        request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         if !catalog::knows(&request.name) {
             return Err(outcome::protocol_error(&catalog::unknown(&request.name)));
         }
-        let reply = Reply::take(&mut request);
-        let input = Value::Object(request.arguments.unwrap_or_default());
-        let received = self.secrets.take();
-        let outcome = match &*request.name {
-            ASK_USER | ASK_HUMAN => self.ask_user(&input, reply, &context).await,
-            AWAIT_ANSWER => self.await_answer(&input, reply, &context).await,
-            name => match Tool::find(name) {
-                Ok(tool) => self.contract(tool, &input).await.map(Told::Envelope),
-                Err(refusal) => Err(refusal),
-            },
-        };
-        self.forget(received).await;
-        Ok(match outcome {
-            Ok(Told::Form(form)) => form.into(),
-            Ok(Told::Envelope(envelope)) => outcome::result(Ok(envelope)).into(),
-            Err(refusal) => outcome::result(Err(refusal)).into(),
-        })
+        Ok(self.handler(&context)?.call(request, &context).await)
     }
 
     /// What the protocol library cannot read as one of its own requests comes here, also a call whose arguments
@@ -132,5 +238,17 @@ impl ServerHandler for Handler {
             return Err(outcome::protocol_error(&refusal));
         }
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+    }
+}
+
+/// The memories of all askers that come over HTTP, by token.
+#[derive(Default)]
+pub(crate) struct Memories(Mutex<HashMap<String, Arc<Memory>>>);
+
+impl Memories {
+    fn of(&self, tag: &str) -> Arc<Memory> {
+        // A map is whole after any panic.
+        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(memories.entry(tag.to_owned()).or_default())
     }
 }

@@ -1,7 +1,7 @@
 //! Secret answers: only the asker is shown one, and the store forgets it once it has arrived. No client confirms
 //! a result, but one that calls again has read what came before; until then the same call gets the same answer.
 
-use super::Handler;
+use super::{Handler, Origin};
 use aop_ask::QuestionSpec;
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
@@ -16,7 +16,7 @@ pub(super) struct Secrets(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    /// The questions that were asked through this server.
+    /// The questions that were asked through this process.
     asked: HashSet<QuestionId>,
     /// Those whose secrets were shown and not yet forgotten.
     shown: HashSet<QuestionId>,
@@ -49,25 +49,32 @@ impl Handler {
             return Ok(None);
         }
         let secret = self.service.store.reveal(question.id.clone()).await?;
-        self.secrets.known().shown.insert(question.id.clone());
+        self.memory.secrets.known().shown.insert(question.id.clone());
         Ok(secret)
     }
 
     /// Whether this client asked it.
     pub(super) fn is_asker(&self, question: &Question) -> bool {
         let own = self.caller.feature.as_ref() == Some(&question.feature_id);
-        self.secrets.known().asked.contains(&question.id) || (own && self.caller.role == question.asked.role)
+        let asked = match &self.origin {
+            Origin::Process => self.memory.secrets.known().asked.contains(&question.id),
+            // The tag stands last in a session's name, and the server writes it.
+            Origin::Token { tag, .. } => {
+                question.asked.session_id.rsplit_once('@').is_some_and(|(_, end)| end == tag)
+            }
+        };
+        asked || (own && self.caller.role == question.asked.role)
     }
 
     /// Erases what has arrived, unless it was just shown again.
     pub(super) async fn forget(&self, received: HashSet<QuestionId>) {
         for id in received {
-            if self.secrets.known().shown.contains(&id) {
+            if self.memory.secrets.known().shown.contains(&id) {
                 continue;
             }
             if self.service.store.forget(id.clone()).await.is_err() {
                 // Tried again after the next call.
-                self.secrets.known().shown.insert(id);
+                self.memory.secrets.known().shown.insert(id);
             }
         }
     }

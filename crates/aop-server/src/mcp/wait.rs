@@ -1,4 +1,4 @@
-//! The wait of a call: as any other, and over when the client takes the call back.
+//! The wait of a call: as any other, and over when the client takes the call back or its connection is lost.
 
 use super::Handler;
 use crate::wait::{self, Wait};
@@ -22,8 +22,12 @@ impl Handler {
             closed: &self.closed,
             patience: self.patience,
         };
+        let mut gone = self.gone.clone();
+        // A connection whose watch is gone is gone as well. What is waited for is dropped before the next await.
+        let lost = async move { drop(gone.wait_for(|gone| *gone).await) };
         tokio::select! {
             closed = wait.until_closed(asked) => closed,
+            () = lost => self.question(&asked.id).await,
             () = context.ct.cancelled() => self.question(&asked.id).await,
         }
     }

@@ -2,6 +2,7 @@
 //! another server takes its place.
 
 use super::options::{PostgresOptions, with_causes};
+use super::tls::Tls;
 use crate::error::StoreError;
 use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use std::pin::Pin;
@@ -65,7 +66,8 @@ impl Failure {
 impl Link {
     pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_connect(options.config.clone(), Dial, settings);
+        let manager =
+            Manager::from_connect(options.config.clone(), Dial { tls: options.tls.clone() }, settings);
         let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
         let pool = pool.map_err(|error| unavailable(&options, &error.to_string(), "report this"))?;
         Ok(Link { pool, options })
@@ -197,7 +199,9 @@ pub(super) fn unavailable(options: &PostgresOptions, cause: &str, hint: &str) ->
 }
 
 /// Makes a connection and tells it how to behave.
-struct Dial;
+struct Dial {
+    tls: Option<Tls>,
+}
 
 impl Connect for Dial {
     fn connect(
@@ -206,9 +210,17 @@ impl Connect for Dial {
     ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
         let config = config.clone();
         Box::pin(async move {
-            let (client, connection) = config.connect(NoTls).await?;
-            // How it ends is told by the calls that were under way on it.
-            let task = tokio::spawn(async move { drop(connection.await) });
+            // How a connection ends is told by the calls that were under way on it.
+            let (client, task) = match &self.tls {
+                Some(tls) => {
+                    let (client, connection) = config.connect(tls.maker()).await?;
+                    (client, tokio::spawn(async move { drop(connection.await) }))
+                }
+                None => {
+                    let (client, connection) = config.connect(NoTls).await?;
+                    (client, tokio::spawn(async move { drop(connection.await) }))
+                }
+            };
             client.batch_execute(SESSION).await?;
             Ok((client, task))
         })

@@ -11,6 +11,7 @@ mod link;
 mod migrate;
 mod options;
 mod read;
+mod tls;
 mod watch;
 mod writer;
 

@@ -1,11 +1,12 @@
 //! Which server, which database, which project: what a `postgres://` address says. The password in it is never
 //! shown to anybody.
 
+use super::tls::{Tls, connector};
 use crate::error::StoreError;
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::Host;
+use tokio_postgres::config::{Host, SslMode};
 
 /// How long a call goes on trying while the server restarts or another one takes its place.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -16,6 +17,8 @@ pub struct PostgresOptions {
     pub(super) config: Config,
     pub(super) project: Option<String>,
     pub(super) patience: Duration,
+    /// What makes connections, when they have to be encrypted.
+    pub(super) tls: Option<Tls>,
 }
 
 impl PostgresOptions {
@@ -24,11 +27,13 @@ impl PostgresOptions {
     pub fn parse(address: &str) -> Result<Self, StoreError> {
         let (base, query) = address.split_once('?').unwrap_or((address, ""));
         let mut project = None;
+        let mut roots = None;
         let mut rest = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            match pair.strip_prefix("project=") {
-                Some(name) => project = Some(name.to_owned()),
-                None => rest.push(pair),
+            match pair.split_once('=') {
+                Some(("project", name)) => project = Some(name.to_owned()),
+                Some(("sslrootcert", file)) => roots = Some(file.replace("%2F", "/")),
+                _ => rest.push(pair),
             }
         }
         if let Some(name) = &project {
@@ -55,7 +60,15 @@ impl PostgresOptions {
             // A host that is gone does not say so: without this a call would wait for it for many minutes.
             config.tcp_user_timeout(Duration::from_secs(15)).keepalives_idle(Duration::from_secs(15));
         }
-        Ok(PostgresOptions { config, project, patience: PATIENCE })
+        let tls = match config.get_ssl_mode() {
+            SslMode::Require => Some(connector(roots.as_deref()).map_err(|cause| unusable(&cause))?),
+            // What could be read on the way anyway is not worth a server that cannot prove who it is.
+            _ => {
+                config.ssl_mode(SslMode::Disable);
+                None
+            }
+        };
+        Ok(PostgresOptions { config, project, patience: PATIENCE, tls })
     }
 
     /// Takes this password when the address has none.

@@ -6,8 +6,9 @@ use super::Inside;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
-use tokio_postgres::{AsyncMessage, NoTls};
+use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
 
 /// How often the counter is looked at without having been told to.
 const SAFETY_NET: Duration = Duration::from_secs(1);
@@ -21,8 +22,26 @@ pub(super) async fn run(inside: Rc<Inside>) {
     }
 }
 
-async fn listen(inside: &Inside) -> Result<(), tokio_postgres::Error> {
-    let (client, mut connection) = inside.link.options().config.connect(NoTls).await?;
+async fn listen(inside: &Inside) -> Result<(), Error> {
+    let options = inside.link.options();
+    match &options.tls {
+        Some(tls) => {
+            let (client, connection) = options.config.connect(tls.maker()).await?;
+            attend(inside, client, connection).await
+        }
+        None => {
+            let (client, connection) = options.config.connect(NoTls).await?;
+            attend(inside, client, connection).await
+        }
+    }
+}
+
+/// Listens on this connection until it breaks.
+async fn attend<S, T>(inside: &Inside, client: Client, mut connection: Connection<S, T>) -> Result<(), Error>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
     let (tell, mut told) = mpsc::unbounded_channel();
     let drive = async move {
         loop {
@@ -38,7 +57,7 @@ async fn listen(inside: &Inside) -> Result<(), tokio_postgres::Error> {
         }
     };
     let channel = &inside.channel;
-    let attend = async {
+    let looking = async {
         client.batch_execute(&format!("LISTEN {channel}")).await?;
         let sql = "SELECT last_seq FROM projects WHERE project = $1";
         let counter = client.prepare(sql).await?;
@@ -52,6 +71,6 @@ async fn listen(inside: &Inside) -> Result<(), tokio_postgres::Error> {
     };
     tokio::select! {
         ended = drive => ended,
-        ended = attend => ended,
+        ended = looking => ended,
     }
 }

@@ -8,6 +8,7 @@ mod batch;
 mod claims;
 mod connect;
 mod history;
+mod inbox;
 #[cfg(test)]
 mod plan;
 mod read;
@@ -20,8 +21,8 @@ use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::history::{Entries, Origin, Visit};
 use crate::port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
-    Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
+    QuestionPage, Receipt, Store,
 };
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::event::Recorded;
@@ -147,6 +148,10 @@ impl Store for SqliteStore {
         self.read(move |reader| reader.questions(&page))
     }
 
+    fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {
+        self.read(move |reader| reader.inbox(skip, limit))
+    }
+
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
         self.read(move |reader| reader.recent_answers(&id, limit))
     }
@@ -163,6 +168,10 @@ impl Store for SqliteStore {
 
     fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>> {
         self.read(move |reader| reader.events(&page))
+    }
+
+    fn last_events(&self, id: FeatureId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<Recorded>> {
+        self.read(move |reader| reader.last_events(&id, before, limit))
     }
 
     fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)> {

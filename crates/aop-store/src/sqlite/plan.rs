@@ -68,6 +68,9 @@ mod tests {
         }
         call("feature.get_context", json!({"feature_id": "a"})).await;
         store.next_deadline().await.unwrap();
+        store.inbox(0, 9).await.unwrap();
+        let a = aop_kernel::ids::FeatureId::parse("a").unwrap();
+        store.last_events(a, Some(9), 9).await.unwrap();
         clock.advance(10_000_000);
         store.expire().await.unwrap();
         let (changed, _) = store.changed_since(2).await.unwrap();
@@ -95,7 +98,9 @@ mod tests {
             let about = |words: &[&str]| words.iter().all(|word| sql.contains(word));
             let index = if about(&["FROM questions", "status = 'open'", "feature_id = "]) {
                 "questions_open"
-            } else if about(&["FROM questions", "expires_at <="]) {
+            } else if about(&["FROM questions", "expires_at <="])
+                || about(&["FROM questions", "AND expires_at > "])
+            {
                 "questions_due"
             } else if about(&["FROM questions", "status = "])
                 && !about(&["feature_id = "])

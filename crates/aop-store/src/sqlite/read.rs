@@ -187,7 +187,7 @@ impl<'a> Reader<'a> {
                 seq_and_text,
             ),
         }?;
-        rows.iter().map(|(seq, text)| parse_event(*seq, text)).collect()
+        recorded(&rows)
     }
 
     pub(super) fn changed_since(&self, seq: u64) -> Result<(Vec<(FeatureId, u64)>, u64), StoreError> {
@@ -296,6 +296,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn seq_and_text(row: &Row<'_>) -> rusqlite::Result<(u64, String)> {
+pub(super) fn recorded(rows: &[(u64, String)]) -> Result<Vec<Recorded>, StoreError> {
+    rows.iter().map(|(seq, text)| parse_event(*seq, text)).collect()
+}
+
+pub(super) fn seq_and_text(row: &Row<'_>) -> rusqlite::Result<(u64, String)> {
     Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
 }

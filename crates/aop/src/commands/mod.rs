@@ -16,6 +16,7 @@ pub(crate) mod hook;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod log;
+pub(crate) mod manual;
 pub(crate) mod mcp;
 pub(crate) mod merge;
 pub(crate) mod packet;

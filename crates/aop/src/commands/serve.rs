@@ -54,7 +54,9 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
         ));
     }
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
+    let folder = root.join(".aop");
     let ended = serve_http(Serve {
+        folder,
         service: session.service,
         files,
         project: name,

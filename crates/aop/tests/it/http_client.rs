@@ -79,6 +79,27 @@ impl Server {
         wait(self.child.take().unwrap())
     }
 
+    /// How many connections to it are established, as the system sees them.
+    pub(crate) fn connections(&self) -> usize {
+        let port = self.address.rsplit(':').next().unwrap().parse::<u16>().unwrap();
+        let local = format!(":{port:04X} ");
+        let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        // Columns: number, local address, remote address, state; 01 is established, 08 closed by the client.
+        let ours = table.lines().filter(|line| {
+            let mut columns = line.split_whitespace().skip(1);
+            let local_end = columns.next().is_some_and(|address| format!("{address} ").ends_with(&local));
+            local_end && columns.nth(1).is_some_and(|state| state == "01" || state == "08")
+        });
+        ours.count()
+    }
+
+    /// Kills it without a word.
+    pub(crate) fn kill(mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
     /// Asks it to stop and waits.
     pub(crate) fn stop(self) -> Run {
         self.signal("-TERM");

@@ -235,7 +235,7 @@ fn every_response_tells_a_browser_to_do_nothing_clever() {
         assert!(!policy.contains("unsafe"), "{policy}");
         for (name, value) in [
             ("x-content-type-options", "nosniff"),
-            ("referrer-policy", "no-referrer"),
+            ("referrer-policy", "same-origin"),
             ("cache-control", "no-store"),
         ] {
             assert_eq!(answer.header(name), Some(value), "{path}");

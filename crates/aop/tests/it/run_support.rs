@@ -179,7 +179,7 @@ pub(crate) fn left_over(project: &Project) -> Vec<String> {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let line = String::from_utf8_lossy(&line).replace('\0', " ");
         if cwd.starts_with(&root)
-            && (line.contains(" guard ") || line.contains(" scripted ") || line.contains("sh -c"))
+            && [" guard ", " scripted ", "sh -c", "gemini", " mcp"].iter().any(|part| line.contains(part))
         {
             found.push(format!("{pid} {line}"));
         }

@@ -55,6 +55,9 @@ pub(super) fn killed_run(outer: &mut World, random: &mut Random) -> Result<()> {
     }
     let features = world.aop.ask(&["features", "list", "--project", "."])?.data()?;
     ensure!(features["items"][0]["status"] == "ready_to_merge", "it did not arrive: {features}");
+    let delivered = fs::read_to_string(world.aop.path(".aop/scripted/deliveries.jsonl"))?;
+    let times = delivered.lines().count();
+    ensure!(times == 1, "an_answer_is_delivered_once: the answer was delivered {times} times: {delivered}");
     for (name, check) in invariants::ALL {
         check(&mut world, random).context(*name)?;
     }

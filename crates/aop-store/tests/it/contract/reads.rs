@@ -27,6 +27,9 @@ on_every_backend!(
     changes_wake_after_a_commit_and_not_after_a_refusal,
     changed_since_names_each_feature_with_its_first_event,
     next_deadline_is_the_earliest_of_the_open_questions,
+    the_inbox_is_ordered_by_deadline_then_age_and_its_pages_are_one_list,
+    the_inbox_shows_nothing_that_the_clock_has_closed,
+    the_last_events_of_a_feature_are_read_backwards,
 );
 
 async fn reads_present_expiry_without_writing_and_agree_with_the_later_commit(w: &World) {
@@ -349,4 +352,76 @@ async fn next_deadline_is_the_earliest_of_the_open_questions(w: &World) {
     assert_eq!(deadline().await, Some(30_000));
     w.answer("b", data["question_id"].as_str().unwrap(), json!("x")).await.unwrap();
     assert_eq!(deadline().await, Some(QUARTER));
+}
+
+async fn the_inbox_is_ordered_by_deadline_then_age_and_its_pages_are_one_list(w: &World) {
+    w.policy(|policy| policy.timeout_ms = 0);
+    let mut expected = Vec::new();
+    for (name, timeout) in
+        [("never-a", 0), ("late", 90_000), ("soon", 30_000), ("never-b", 0), ("tie", 30_000 - 20)]
+    {
+        w.feature(name).await;
+        let asked = w.ask_with(name, json!({"timeout_ms": timeout})).await.unwrap();
+        expected.push((name, asked["question_id"].as_str().unwrap().to_owned()));
+        w.later(10);
+    }
+    let id = |name: &str| expected.iter().find(|(known, _)| *known == name).unwrap().1.clone();
+    let order = ["soon", "tie", "late", "never-a", "never-b"].map(id);
+    let shown = |items: &[aop_kernel::question::Question]| {
+        items.iter().map(|question| question.id.to_string()).collect::<Vec<_>>()
+    };
+    let whole = w.store.inbox(0, 100).await.unwrap();
+    assert_eq!((whole.total, shown(&whole.items)), (5, order.to_vec()));
+    for size in 1..=5 {
+        let mut seen = Vec::new();
+        while seen.len() < 5 {
+            let page = w.store.inbox(seen.len(), size).await.unwrap();
+            assert_eq!(page.total, 5);
+            assert!(!page.items.is_empty() && page.items.len() <= size);
+            seen.extend(shown(&page.items));
+        }
+        assert_eq!(seen, order);
+    }
+    assert!(w.store.inbox(5, 3).await.unwrap().items.is_empty());
+}
+
+async fn the_inbox_shows_nothing_that_the_clock_has_closed(w: &World) {
+    w.policy(|policy| {
+        policy.max_open_questions_per_feature = 3;
+        policy.on_timeout = aop_kernel::policy::OnTimeout::FailFeature;
+    });
+    w.feature("fails").await;
+    w.ask("fails").await;
+    w.later(1_000);
+    w.ask_aside("fails").await;
+    w.feature("other").await;
+    let other = w.ask("other").await;
+    w.later(QUARTER - 1_000);
+    let inbox = w.store.inbox(0, 9).await.unwrap();
+    assert_eq!(inbox.total, 1, "a failed feature takes its other questions with it");
+    assert_eq!(inbox.items[0].id.as_str(), other);
+}
+
+async fn the_last_events_of_a_feature_are_read_backwards(w: &World) {
+    for name in ["a", "b"] {
+        w.feature(name).await;
+    }
+    for number in 0..5 {
+        for name in ["a", "b"] {
+            let note = json!({"feature_id": name, "note": format!("{name}{number}")});
+            w.call(Role::Human, "feature.log_append", note).await.unwrap();
+        }
+    }
+    let all =
+        w.store.events(EventPage { feature: Some(feature_id("a")), ..EventPage::default() }).await.unwrap();
+    let mut backwards = Vec::new();
+    let mut before = None;
+    loop {
+        let page = w.store.last_events(feature_id("a"), before, 2).await.unwrap();
+        let Some(last) = page.last() else { break };
+        before = Some(last.seq);
+        backwards.extend(page);
+    }
+    backwards.reverse();
+    assert_eq!(backwards, all);
 }

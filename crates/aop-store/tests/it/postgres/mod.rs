@@ -3,6 +3,7 @@
 
 mod copying;
 mod doubt;
+mod encryption;
 mod faults;
 mod isolation;
 mod schema;

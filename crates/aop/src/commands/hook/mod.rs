@@ -1,7 +1,8 @@
-//! `aop hook`: programs that an engine runs before it uses a tool. They speak the engine's own format; whatever goes
-//! wrong blocks the tool, never lets it through.
+//! `aop hook`: programs that an engine runs before or after it uses a tool. They speak the engine's own format. Before
+//! a tool, whatever goes wrong blocks it and never lets it through.
 
 mod claude;
+mod gemini;
 
 use crate::cli::Global;
 use crate::output::{CommandResult, Reply, print, talk};
@@ -23,6 +24,8 @@ enum EngineHook {
         #[arg(long)]
         turn: PathBuf,
     },
+    /// Gemini CLI's AfterTool hook
+    Gemini,
 }
 
 /// The exit code that blocks a tool, in every engine that has hooks.
@@ -32,6 +35,7 @@ const BLOCKED: u8 = 2;
 pub(crate) fn run(global: &Global, args: &Args) -> CommandResult {
     let answered = match &args.engine {
         EngineHook::Claude { turn } => claude::answer(global, turn),
+        EngineHook::Gemini => Ok(Some(gemini::answer())),
     };
     Ok(match answered {
         Ok(Some(line)) => {

@@ -1,10 +1,15 @@
 //! Engines as real processes: the guard, and each driver against the program it drives.
 
+mod gemini_stand_in;
 mod guard;
 mod host;
+mod iflow_stand_in;
 mod real_claude;
 mod real_claude_crash;
+mod real_claude_run;
 mod real_codex;
+mod real_gemini;
+mod real_self_test;
 mod scripted;
 
 use aop_engine::Surroundings;

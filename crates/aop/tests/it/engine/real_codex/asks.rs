@@ -201,10 +201,17 @@ async fn a_card_that_nobody_can_be_shown_is_told_so_and_the_turn_goes_on() {
 #[tokio::test]
 async fn several_agents_of_a_project_work_at_the_same_time() {
     let mut script = Script::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         script = script.then(Reply::text(DONE));
     }
     let stage = Stage::new(script);
+    assert_done(&stage.run(stage.start("zero")).await);
+    // Everything is made afresh but what is known of the program: all four come to an empty home at the same moment.
+    let home = stage.project.path(".aop/engines/codex");
+    let known = std::fs::read(home.join("aop-version.json")).unwrap();
+    std::fs::remove_dir_all(&home).unwrap();
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("aop-version.json"), known).unwrap();
     let run = |name: &'static str| stage.driver.run(stage.start(name), stage.host.clone());
     let reports = tokio::join!(run("one"), run("two"), run("three"), run("four"));
     let reports = [reports.0, reports.1, reports.2, reports.3].map(Result::unwrap);

@@ -47,7 +47,7 @@ async fn an_allowed_command_runs_and_a_denied_one_does_not() {
         let prompt = asked["prompt"].as_str().unwrap();
         assert!(prompt.contains("it-ran") && prompt.contains("the network is needed"), "{prompt}");
         let told = &stage.model.results_of("call_cmd")[0];
-        assert_eq!(told.contains("it-ran"), ran == 1, "{told}");
+        assert_eq!(!told.contains("Rejected"), ran == 1, "{told}");
         let words = stage.model.user_messages().iter().any(|text| text.contains(answer));
         assert_eq!(words, !["allow", "deny"].contains(&answer), "words of the person reach the model");
     }

@@ -1,4 +1,8 @@
-//! `aop engine`: how an engine is started and what it is told, without needing the program.
+//! `aop engine`: which engines there are, how each is started and what it is told, and whether it works.
+
+mod doctor;
+mod list;
+mod self_test;
 
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, Refusal};
@@ -8,10 +12,10 @@ use aop_turn::{Engine, Mode, Role};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
-/// Show how an engine is started and what it is told
+/// Show which engines there are, how each is started and whether it works
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop engine command --engine codex --mode auto\n  aop engine command --engine gemini --mode interactive --resume 11111111-2222-4333-8444-555555555555\n  aop engine patch --engine claude-code --mode interactive --role qa"
+    after_help = "Examples:\n  aop engine list\n  aop engine doctor claude-code --self-test\n  aop engine command --engine codex --mode auto\n  aop engine command --engine gemini --mode interactive --resume 11111111-2222-4333-8444-555555555555\n  aop engine patch --engine claude-code --mode interactive --role qa"
 )]
 pub(crate) struct EngineArgs {
     #[command(subcommand)]
@@ -20,6 +24,12 @@ pub(crate) struct EngineArgs {
 
 #[derive(Debug, clap::Subcommand)]
 enum EngineCommand {
+    /// Which engines are installed, which version, and what each can do
+    #[command(after_help = "Example:\n  aop engine list")]
+    List,
+    /// Whether an engine can be used; exit code 1 when not
+    #[command(after_help = "Example:\n  aop engine doctor claude-code --self-test")]
+    Doctor(DoctorArgs),
     /// The command line of one turn (`data.argv`)
     #[command(after_help = "Example:\n  aop engine command --engine gemini --mode auto")]
     Command(CommandArgs),
@@ -37,6 +47,16 @@ pub(super) struct EngineAndMode {
     /// Whether a human may be asked
     #[arg(long, value_parser = mode_parser(), default_value = "interactive")]
     pub(super) mode: Mode,
+}
+
+#[derive(Debug, clap::Args)]
+struct DoctorArgs {
+    /// The engine
+    #[arg(value_parser = engine_parser())]
+    engine: Engine,
+    /// Let the installed program ask, park and resume, against a fake model on this machine
+    #[arg(long)]
+    self_test: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -69,9 +89,11 @@ struct PatchArgs {
     artifacts: String,
 }
 
-/// Prints a command line or a patch.
+/// Looks at engines, or prints a command line or a patch.
 pub(crate) fn run(args: &EngineArgs) -> CommandResult {
     match &args.command {
+        EngineCommand::List => list::run(),
+        EngineCommand::Doctor(args) => doctor::run(args.engine, args.self_test),
         EngineCommand::Command(args) => show_command(args),
         EngineCommand::Patch(args) => Ok(show_patch(args)),
     }

@@ -1,0 +1,165 @@
+// Keeps open pages up to date and adds keys. Every page works without it.
+"use strict";
+(() => {
+  const body = document.body;
+  const kind = body.dataset.page;
+  const $ = (selector, from = document) => from.querySelector(selector);
+  const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const announce = (text) => { const place = $("#announce"); if (place) place.textContent = text; };
+
+  // ---- times in words, kept true while the page is open
+  const span = (ms) => {
+    const s = Math.max(0, Math.floor(ms / 1000));
+    const two = (a, u, b, v) => (b ? `${a} ${u} ${b} ${v}` : `${a} ${u}`);
+    if (s < 60) return `${s} s`;
+    if (s < 3600) return `${Math.floor(s / 60)} min`;
+    if (s < 86400) return two(Math.floor(s / 3600), "h", Math.floor((s % 3600) / 60), "min");
+    return two(Math.floor(s / 86400), s < 172800 ? "day" : "days", Math.floor((s % 86400) / 3600), "h");
+  };
+  const tick = () => {
+    const now = Date.now();
+    for (const time of $$("time[data-past]")) {
+      const gone = now - Date.parse(time.dateTime);
+      time.textContent = gone < 5000 ? "just now" : `${span(gone)} ago`;
+    }
+    for (const time of $$("time[data-left]")) {
+      const left = Date.parse(time.dateTime) - now;
+      time.textContent = left <= 0 ? "time is up" : left < 120000 ? `${span(left)} left` : `${span(left)} left`;
+      time.classList.toggle("now", left < 120000);
+      time.classList.toggle("soon", left >= 120000 && left < 600000);
+    }
+  };
+  setInterval(tick, 1000);
+
+  // ---- live: what changed is read again and put in place; what somebody types stays where it is
+  const form = $("#answer");
+  const typed = () => form && $$("input:not([type=hidden]), textarea", form).some((field) =>
+    field.type === "radio" || field.type === "checkbox" ? field.checked : field.value.trim() !== "");
+  const close = () => {
+    if (!form || form.dataset.closed) return;
+    form.dataset.closed = "yes";
+    if (!typed()) { form.hidden = true; return; }
+    $("#closed").hidden = false;
+    $$("button, input[type=radio], input[type=checkbox]", form).forEach((field) => { field.disabled = true; });
+    $$("textarea, input[type=password]", form).forEach((field) => { field.readOnly = true; });
+  };
+  let wanted = false, busy = false;
+  const refresh = async () => {
+    if (busy) { wanted = true; return; }
+    busy = true;
+    wanted = false;
+    try {
+      const reply = await fetch(body.dataset.url, { cache: "no-store", headers: { Accept: "text/html" } });
+      if (reply.redirected) { location.reload(); return; }
+      if (reply.ok) put(new DOMParser().parseFromString(await reply.text(), "text/html"));
+    } catch { wanted = true; }
+    setTimeout(() => { busy = false; if (wanted) refresh(); }, 400);
+  };
+  const put = (fresh) => {
+    const key = document.activeElement?.closest("[data-key]")?.dataset.key ?? picked?.dataset.key;
+    for (const old of $$("[data-live]")) {
+      const now = fresh.getElementById(old.id);
+      if (now) old.replaceWith(document.adoptNode(now));
+    }
+    document.title = fresh.title;
+    if ($("#outcome .outcome")) close();
+    if (key) pick($$("[data-key]").find((card) => card.dataset.key === key), document.activeElement === body);
+    tick();
+  };
+  const told = (event) => {
+    const id = event.question?.question_id ?? event.question_id;
+    if (kind === "question") {
+      if (id !== $("[data-question]").dataset.question) { refresh(); return; }
+      announce(event.answered_by ? `This question was answered by ${event.answered_by}.` : "This question was closed.");
+    } else if (event.type === "question.opened") {
+      announce(`A new question of ${event.feature_id}.`);
+    }
+    refresh();
+  };
+  let source = null, seen = body.dataset.seq;
+  const live = $("#live");
+  const listen = () => {
+    if (source || !live) return;
+    source = new EventSource(`/events?after=${encodeURIComponent(seen)}`);
+    source.onopen = () => { live.hidden = false; live.textContent = "Live"; live.classList.remove("off"); };
+    source.onmessage = (message) => { seen = message.lastEventId; told(JSON.parse(message.data)); };
+    source.onerror = () => {
+      live.hidden = false;
+      live.textContent = "Reconnecting…";
+      live.classList.add("off");
+      if (source.readyState === EventSource.CLOSED) { source = null; setTimeout(listen, 3000); }
+    };
+  };
+  // A browser has six connections for one server. Pages that nobody sees give theirs back, but for the inbox, whose
+  // title counts; what they missed is replayed when they are looked at again.
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) { listen(); return; }
+    if (kind !== "inbox" && source) { source.close(); source = null; }
+  });
+  if (live) listen();
+
+  // ---- keys
+  let picked = null;
+  const pick = (card, quietly) => {
+    if (!card) return;
+    $$(".picked").forEach((other) => other.classList.remove("picked"));
+    picked = card;
+    card.classList.add("picked");
+    if (!quietly) { $("a.open", card).focus(); card.scrollIntoView({ block: "nearest" }); }
+  };
+  const step = (list, from, by) => list[Math.min(list.length - 1, Math.max(0, from < 0 ? (by > 0 ? 0 : list.length - 1) : from + by))];
+  const inbox = (key) => {
+    const cards = $$("[data-key]");
+    if (key === "j" || key === "k") pick(step(cards, cards.findIndex((card) => card.dataset.key === picked?.dataset.key), key === "j" ? 1 : -1));
+    else if (/^[1-9]$/.test(key)) pick(cards[Number(key) - 1]);
+    else return false;
+    return true;
+  };
+  const question = (key) => {
+    if (key === "u") { location.href = "/"; return true; }
+    if (!form || form.dataset.closed) return false;
+    const fields = $$("[data-field]", form);
+    const here = fields.findIndex((field) => field.contains(document.activeElement));
+    if (key === "j" || key === "k") {
+      const field = step(fields, here, key === "j" ? 1 : -1);
+      ($("input:checked", field) ?? $("input, textarea", field)).focus();
+      return true;
+    }
+    if (/^[1-9]$/.test(key)) {
+      const options = $$("input[type=radio], input[type=checkbox]", fields[Math.max(here, 0)]);
+      const option = options[Number(key) - 1];
+      if (option) { option.focus(); option.click(); }
+      return true;
+    }
+    return false;
+  };
+  document.addEventListener("keydown", (event) => {
+    const at = event.target;
+    const writing = at.matches("textarea, input[type=password], input[type=text]");
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && form && form.contains(at)) { form.requestSubmit(); return; }
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (writing) { if (event.key === "Escape") at.blur(); return; }
+    if (event.key === "Enter" && kind === "question") {
+      if (at.matches("a, button, summary")) return;
+      const next = $("#next");
+      if (form && !form.dataset.closed && !form.hidden) { if (typed()) { event.preventDefault(); form.requestSubmit(); } }
+      else if (next) { event.preventDefault(); next.click(); }
+      return;
+    }
+    const done = kind === "inbox" ? inbox(event.key) : kind === "question" ? question(event.key) : false;
+    if (done) event.preventDefault();
+  });
+
+  // ---- small helps in forms
+  document.addEventListener("input", (event) => {
+    const other = event.target.closest(".other");
+    const radio = other && $("input[type=radio]", other);
+    if (radio && event.target.matches("textarea") && event.target.value.trim()) radio.checked = true;
+  });
+  form?.addEventListener("submit", (event) => {
+    if (form.dataset.sent) { event.preventDefault(); return; }
+    form.dataset.sent = "yes";
+  });
+  window.addEventListener("pageshow", () => { if (form) delete form.dataset.sent; });
+  $("#wrong")?.focus();
+})();

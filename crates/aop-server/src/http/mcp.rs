@@ -1,0 +1,177 @@
+//! `/mcp`: the protocol over HTTP, with sessions for the versions that have them and without for the one that has
+//! none. Every request brings its own credential, and that is what counts; a session belongs to the token that opened
+//! it. No question depends on a session or a connection: one that is lost ends the wait and nothing else.
+
+use super::auth::Signed;
+use super::guard::frame;
+use super::reply::Refused;
+use super::{App, Shared};
+use crate::mcp::Server;
+use aop_kernel::tools::MAX_REQUEST_BYTES;
+use aop_kernel::{ErrorCode, Refusal};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+const SESSION: &str = "mcp-session-id";
+
+/// More sessions than this are not kept apart by owner; the oldest are forgotten and have to be opened anew.
+const MOST_SESSIONS: usize = 10_000;
+
+/// Becomes true when the connection of a request is lost.
+#[derive(Debug, Clone)]
+pub(crate) struct Gone(pub(crate) watch::Receiver<bool>);
+
+type Protocol = StreamableHttpService<Server, LocalSessionManager>;
+
+pub(super) fn routes(app: &Shared) -> Router<Shared> {
+    let inner = Arc::clone(app);
+    let config = StreamableHttpServerConfig::default()
+        // The guard has looked at Host and Origin already, and knows names that were allowed.
+        .disable_allowed_hosts()
+        .with_max_request_body_bytes(MAX_REQUEST_BYTES);
+    let protocol = Protocol::new(
+        move || Ok(Server::Http(Arc::clone(&inner))),
+        Arc::new(LocalSessionManager::default()),
+        config,
+    );
+    let owners = Arc::new(Owners::default());
+    let serve = move |State(app): State<Arc<App>>, signed: Signed, request: Request| {
+        let (protocol, owners) = (protocol.clone(), Arc::clone(&owners));
+        async move { serve(&app, signed, request, &protocol, &owners).await }
+    };
+    Router::new().route("/mcp", any(serve))
+}
+
+async fn serve(
+    app: &App,
+    signed: Signed,
+    mut request: Request,
+    protocol: &Protocol,
+    owners: &Owners,
+) -> Response {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        let refusal = Refusal::new(ErrorCode::Unauthenticated, "a browser's session does not speak MCP");
+        return Refused::from(refusal).into_response();
+    }
+    let method = request.method().clone();
+    let session = named(request.headers());
+    if let Some(session) = session.as_deref().filter(|session| !owners.admits(session, signed.tag())) {
+        let refusal =
+            Refusal::invalid_argument(format!("there is no session {}", aop_kernel::ids::quoted(session)))
+                .hint("open a new one with initialize");
+        return Refused::with_status(404, refusal).into_response();
+    }
+    let (loss, gone) = watch::channel(false);
+    let loss = Loss(Some(loss));
+    let tag = signed.tag().to_owned();
+    request.extensions_mut().insert(Gone(gone));
+    request.extensions_mut().insert(signed);
+    let mut response = protocol.handle(request).await;
+    if let Some(opened) = named(response.headers()) {
+        owners.opened(opened, tag);
+    }
+    if let Some(closed) = session.filter(|_| method == Method::DELETE) {
+        owners.closed(&closed);
+        if response.status() == StatusCode::ACCEPTED {
+            // It is closed, not going to be; the official Python SDK takes "accepted" for a failure.
+            *response.status_mut() = StatusCode::NO_CONTENT;
+        }
+    }
+    // Only a client that listens for whatever may come has to be told that nothing will.
+    let stopping = (method == Method::GET).then(|| app.stopping.clone());
+    response.map(|body| watched(Body::new(body), loss, stopping)).into_response()
+}
+
+fn named(headers: &HeaderMap) -> Option<String> {
+    headers.get(SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned)
+}
+
+/// Says that a connection was lost, unless its response was read to the end.
+struct Loss(Option<watch::Sender<bool>>);
+
+impl Loss {
+    fn averted(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Loss {
+    fn drop(&mut self) {
+        if let Some(loss) = self.0.take() {
+            loss.send_replace(true);
+        }
+    }
+}
+
+struct Watched {
+    body: Body,
+    loss: Loss,
+    stopping: Option<watch::Receiver<bool>>,
+}
+
+/// The body, noticed when it is dropped before its end.
+fn watched(body: Body, loss: Loss, stopping: Option<watch::Receiver<bool>>) -> Body {
+    let state = Watched { body, loss, stopping };
+    Body::from_stream(futures_util::stream::unfold(state, |mut state| async move {
+        loop {
+            let next = match &mut state.stopping {
+                Some(stopping) => {
+                    let stopped = async move { drop(stopping.wait_for(|stop| *stop).await) };
+                    tokio::select! {
+                        next = frame(&mut state.body) => next,
+                        () = stopped => None,
+                    }
+                }
+                None => frame(&mut state.body).await,
+            };
+            let Some(next) = next else {
+                state.loss.averted();
+                return None;
+            };
+            match next.map(|frame| frame.into_data()) {
+                Ok(Ok(data)) => return Some((Ok::<Bytes, axum::Error>(data), state)),
+                // Trailers; there are none.
+                Ok(Err(_)) => {}
+                Err(error) => return Some((Err(error), state)),
+            }
+        }
+    }))
+}
+
+/// Which token opened which session.
+#[derive(Default)]
+struct Owners(Mutex<HashMap<String, (u64, String)>>);
+
+impl Owners {
+    fn map(&self) -> std::sync::MutexGuard<'_, HashMap<String, (u64, String)>> {
+        // A map is whole after any panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admits(&self, session: &str, tag: &str) -> bool {
+        self.map().get(session).is_some_and(|(_, owner)| owner == tag)
+    }
+
+    fn opened(&self, session: String, tag: String) {
+        let mut sessions = self.map();
+        let next = sessions.values().map(|(number, _)| number + 1).max().unwrap_or(0);
+        if sessions.len() >= MOST_SESSIONS {
+            let oldest = sessions.iter().min_by_key(|(_, (number, _))| *number).map(|(id, _)| id.clone());
+            oldest.map(|id| sessions.remove(&id));
+        }
+        sessions.entry(session).or_insert((next, tag));
+    }
+
+    fn closed(&self, session: &str) {
+        self.map().remove(session);
+    }
+}

@@ -1,0 +1,150 @@
+//! Taking a question back, or asking it again: each on a page that says what will happen, because neither can be
+//! undone by pressing a key once more.
+
+use super::question::fresh_operation;
+use super::shell::{Here, Shell};
+use super::{Page, page};
+use crate::http::auth::{SignedForm, Visitor};
+use crate::http::{App, SURFACE, Shared};
+use crate::wait::question as find;
+use aop_kernel::Refusal;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::Question;
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::Tool;
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect};
+use axum::routing::get;
+use serde_json::{Value, json};
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new()
+        .route(
+            "/questions/{id}/withdraw",
+            get(|app, visitor, id| ask(app, visitor, id, Step::Withdraw))
+                .post(|app, id, form| take(app, id, form, Step::Withdraw)),
+        )
+        .route(
+            "/questions/{id}/reopen",
+            get(|app, visitor, id| ask(app, visitor, id, Step::Reopen))
+                .post(|app, id, form| take(app, id, form, Step::Reopen)),
+        )
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Withdraw,
+    Reopen,
+}
+
+impl Step {
+    fn tool(self) -> Tool {
+        match self {
+            Step::Withdraw => Tool::QuestionWithdraw,
+            Step::Reopen => Tool::QuestionReopen,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Step::Withdraw => "withdraw",
+            Step::Reopen => "reopen",
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "confirm.html")]
+struct ConfirmPage {
+    shell: Shell,
+    id: String,
+    prompt: String,
+    title: &'static str,
+    word: &'static str,
+    button: &'static str,
+    consequence: String,
+    note: String,
+    operation: String,
+    error: Option<String>,
+}
+
+async fn ask(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>, step: Step) -> Page {
+    let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
+    let confirm = view(&app, &visitor, &question, step, None, String::new()).await?;
+    page(StatusCode::OK, &confirm)
+}
+
+async fn take(State(app): State<Shared>, Path(id): Path<String>, form: SignedForm, step: Step) -> Page {
+    let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
+    let operation = form.field("operation_id").map_or_else(fresh_operation, str::to_owned);
+    let note = form.field("note").map(|note| note.replace("\r\n", "\n")).unwrap_or_default();
+    let mut input = json!({"feature_id": question.feature_id, "question_id": question.id,
+        "operation_id": operation});
+    if !note.trim().is_empty() {
+        input["note"] = json!(note);
+    }
+    match app.service.call(step.tool(), &Caller::new(Role::Human), &input, SURFACE).await {
+        Ok(envelope) => {
+            app.files.changed();
+            let data = envelope.data();
+            let id = data.get("question_id").and_then(Value::as_str).unwrap_or(question.id.as_str());
+            Ok(Redirect::to(&format!("/questions/{id}")).into_response())
+        }
+        Err(refusal) => {
+            let status = StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::CONFLICT);
+            let confirm = view(&app, &form.visitor, &question, step, Some(&refusal), note).await?;
+            page(status, &confirm)
+        }
+    }
+}
+
+async fn view(
+    app: &App,
+    visitor: &Visitor,
+    question: &Question,
+    step: Step,
+    refused: Option<&Refusal>,
+    note: String,
+) -> Result<ConfirmPage, super::Trouble> {
+    let id = question.id.to_string();
+    let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}/{}", step.word()));
+    shell.open = app.service.store.inbox(0, 0).await?.total;
+    let feature = &question.feature_id;
+    let back = question.resume_status.as_ref().map(|status| super::words::resume(status.as_str()));
+    let (title, button, consequence) = match (step, back) {
+        (Step::Withdraw, Some(back)) => (
+            "Withdraw this question?",
+            "Withdraw the question",
+            format!(
+                "Nobody will answer it any more. {feature} goes on in {back}, and the agent is told that it got no answer."
+            ),
+        ),
+        (Step::Withdraw, None) => (
+            "Withdraw this question?",
+            "Withdraw the question",
+            format!("Nobody will answer it any more. {feature} goes on as it does now."),
+        ),
+        (Step::Reopen, _) => (
+            "Ask this question again?",
+            "Ask again",
+            format!(
+                "It becomes a new open question of {feature} with the same text and the same time to answer."
+            ),
+        ),
+    };
+    Ok(ConfirmPage {
+        shell,
+        prompt: super::markdown::plain(&question.asked.prompt),
+        id,
+        title,
+        word: step.word(),
+        button,
+        consequence,
+        note,
+        operation: fresh_operation(),
+        error: refused.map(|refusal| format!("{}. {}", refusal.message, refusal.hint)),
+    })
+}

@@ -1,0 +1,142 @@
+//! One feature: where it stands, its questions, and everything that happened to it, newest first.
+
+use super::features::Card;
+use super::inbox;
+use super::outcome::Outcome;
+use super::shell::{Here, Shell};
+use super::words::When;
+use super::{Page, markdown, page};
+use crate::http::Shared;
+use crate::http::auth::Visitor;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::log::sentence;
+use aop_kernel::time::Timestamp;
+use aop_kernel::{ErrorCode, Refusal, event::Recorded};
+use askama::Template;
+use axum::Router;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::routing::get;
+use serde::Deserialize;
+
+/// So many events on a page.
+const PAGE: usize = 50;
+/// So many answers beside them.
+const ANSWERS: usize = 10;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/features/{id}", get(show))
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Which {
+    before: Option<String>,
+}
+
+#[derive(Template)]
+#[template(path = "feature.html")]
+struct FeaturePage {
+    shell: Shell,
+    tab: &'static str,
+    card: Card,
+    spec: Option<String>,
+    open: Vec<inbox::Card>,
+    answers: Vec<Answered>,
+    entries: Vec<Entry>,
+    /// Where the next page begins.
+    older: Option<u64>,
+    latest: bool,
+}
+
+struct Answered {
+    id: String,
+    prompt: String,
+    outcome: Outcome,
+}
+
+/// One line of the timeline, with a link to the question it is about.
+struct Entry {
+    kind: &'static str,
+    when: When,
+    before: String,
+    question: Option<String>,
+    after: String,
+}
+
+impl Entry {
+    fn of(event: &Recorded, now: Timestamp) -> Self {
+        let words = sentence(&event.stamped);
+        let (before, question, after) = match named(&words) {
+            Some((place, id)) => {
+                let after = words.get(place + id.len()..).unwrap_or_default().to_owned();
+                (words.get(..place).unwrap_or_default().to_owned(), Some(id), after)
+            }
+            None => (words, None, String::new()),
+        };
+        let name = event.stamped.event.name();
+        let kind = name.split(['.', '_']).next_back().unwrap_or(name);
+        Entry { kind, when: When::past(event.stamped.at, now), before, question, after }
+    }
+
+    /// The end of the question's id: enough to tell two of them apart.
+    fn short(&self) -> &str {
+        self.question.as_deref().and_then(|id| id.get(id.len().saturating_sub(6)..)).unwrap_or_default()
+    }
+}
+
+async fn show(
+    State(app): State<Shared>,
+    visitor: Visitor,
+    Path(id): Path<String>,
+    which: Result<Query<Which>, QueryRejection>,
+) -> Page {
+    let id = FeatureId::parse(&id)?;
+    let before = which.ok().and_then(|Query(which)| which.before?.parse::<u64>().ok());
+    let url = match before {
+        Some(before) => format!("/features/{id}?before={before}"),
+        None => format!("/features/{id}"),
+    };
+    let mut shell = Shell::new(&app, &visitor, Here::Features, url);
+    let store = &app.service.store;
+    let view = store.view(id.clone(), ANSWERS).await?.ok_or_else(|| missing(&id))?;
+    let mut events = store.last_events(id, before, PAGE + 1).await?;
+    let now = store.now().await?;
+    shell.open = store.inbox(0, 0).await?.total;
+    let more = events.len() > PAGE;
+    events.truncate(PAGE);
+    let answers = view.answers.iter().filter_map(|question| {
+        let outcome = Outcome::of(question, now)?;
+        Some(Answered {
+            id: question.id.to_string(),
+            prompt: markdown::plain(&question.asked.prompt),
+            outcome,
+        })
+    });
+    let feature = FeaturePage {
+        shell,
+        tab: "timeline",
+        card: Card::of(&view.feature, now),
+        spec: view.spec.as_deref().map(markdown::render),
+        open: view.open.iter().map(|question| inbox::Card::of(question, "", now)).collect(),
+        answers: answers.collect(),
+        entries: events.iter().map(|event| Entry::of(event, now)).collect(),
+        older: events.last().filter(|_| more).map(|event| event.seq),
+        latest: before.is_none(),
+    };
+    page(StatusCode::OK, &feature)
+}
+
+/// The first question that a sentence names, and where.
+fn named(words: &str) -> Option<(usize, String)> {
+    const LENGTH: usize = 28;
+    words.match_indices("q_").find_map(|(place, _)| {
+        let id = words.get(place..place + LENGTH)?;
+        QuestionId::parse(id).ok().map(|id| (place, id.to_string()))
+    })
+}
+
+/// The refusal for a feature that is not there.
+pub(super) fn missing(id: &FeatureId) -> Refusal {
+    Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'"))
+}

@@ -1,0 +1,70 @@
+//! Tests only: a project in memory, a visitor, and questions to show.
+use aop_kernel::policy::{HumanInput, Rules};
+use aop_kernel::question::Asked;
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::time::Timestamp;
+use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::{Refusal, lifecycle::Command};
+use aop_store::{ManualClock, MemoryStore, Service, Store};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// A project in memory.
+pub(crate) struct World {
+    pub(crate) service: Service,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+fn rules() -> Rules {
+    let human_input = HumanInput { max_open_questions_per_feature: 9, ..HumanInput::default() };
+    Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_772_661_600_000)));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
+        World { service: Service { store, rules: Arc::new(rules()) }, clock }
+    }
+
+    pub(crate) async fn try_call(&self, tool: Tool, mut input: Value) -> Result<Value, Refusal> {
+        input["operation_id"] = json!(ulid::Ulid::generate().to_string());
+        Ok(self.service.call(tool, &Caller::new(Role::Human), &input, "test").await?.data())
+    }
+
+    pub(crate) async fn feature(&self, id: &str, title: &str) {
+        let input = json!({"feature_id": id, "title": title});
+        self.try_call(Tool::FeatureCreate, input).await.unwrap();
+    }
+
+    /// Asks; the question's id.
+    pub(crate) async fn ask(&self, feature: &str, changes: Value) -> String {
+        let mut input = question(changes);
+        input["feature_id"] = json!(feature);
+        let data = self.try_call(Tool::QuestionCreate, input).await.unwrap();
+        data["question_id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn answer(&self, feature: &str, id: &str, answer: Value) {
+        let input = json!({"feature_id": feature, "question_id": id, "answer": answer, "answered_by": "ada"});
+        self.try_call(Tool::QuestionAnswer, input).await.unwrap();
+    }
+}
+
+fn question(changes: Value) -> Value {
+    let mut input = json!({"feature_id": "shop", "role": "builder", "session_id": "s-1",
+        "question_type": "clarification", "prompt": "Which?", "operation_id": "op-1"});
+    for (key, value) in changes.as_object().unwrap() {
+        input[key] = value.clone();
+    }
+    input
+}
+
+/// What a question with these arguments asks.
+pub(crate) fn asked(changes: Value) -> Asked {
+    let call =
+        parse(Tool::QuestionCreate, &Caller::new(Role::Human), &question(changes), "test", &rules()).unwrap();
+    let Call::Mutate(request) = call else { panic!("asking is a mutation") };
+    let Command::CreateQuestion(create) = request.command else { panic!("asking creates a question") };
+    create.asked
+}

@@ -1,0 +1,113 @@
+//! What a form makes of what was typed.
+use super::*;
+use crate::pages::fixture::asked;
+
+fn answered(changes: Value, typed: &[(&str, &str)]) -> (Form, Option<Value>) {
+    let mut form = Form::of(&asked(changes));
+    form.fill(&typed.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect::<Vec<_>>());
+    let answer = form.answer();
+    (form, answer)
+}
+
+fn spec() -> Value {
+    json!({"spec": {"version": 1, "topic": "t", "questions": [
+        {"id": "db", "header": "Database", "question": "Which?", "kind": "single_choice", "required": true,
+         "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}], "default": "B"},
+        {"id": "on", "header": "Platforms", "question": "Where?", "kind": "multi_choice", "required": false,
+         "options": [{"label": "x, y", "description": "x"}, {"label": "z", "description": "z"}], "allow_other": true},
+        {"id": "key", "header": "Key", "question": "Key?", "kind": "free_text", "required": true, "secret": true}]}})
+}
+
+#[test]
+fn a_choice_is_its_label_exactly() {
+    let choices = json!({"expected_answer": {"kind": "single_choice", "choices": [" yes ", "no\r\nnever"]}});
+    assert_eq!(answered(choices.clone(), &[("f0", "1")]).1, Some(json!("no\r\nnever")));
+    assert_eq!(answered(choices, &[("f0", "0")]).1, Some(json!(" yes ")));
+}
+
+#[test]
+fn several_choices_stand_in_the_order_of_the_options_and_other_text_last() {
+    let choices =
+        json!({"expected_answer": {"kind": "multi_choice", "choices": ["a", "b"], "allow_other": true}});
+    let typed = [("f0", "1"), ("f0.text", "c"), ("f0", "0")];
+    assert_eq!(answered(choices, &typed).1, Some(json!(["a", "b", "c"])));
+}
+
+#[test]
+fn nothing_typed_is_no_consent_to_a_default() {
+    let (form, answer) = answered(spec(), &[]);
+    assert_eq!(answer, Some(json!({})));
+    assert!(form.fields[0].options[1].recommended);
+    assert!(form.fields.iter().all(|field| field.options.iter().all(|option| !option.chosen)));
+}
+
+#[test]
+fn a_form_is_a_mapping_of_what_was_filled_in() {
+    let typed = [("f0", "0"), ("f1", "0"), ("f1.text", "w"), ("f2.text", "s3cret")];
+    assert_eq!(answered(spec(), &typed).1, Some(json!({"db": "A", "on": ["x, y", "w"], "key": "s3cret"})));
+}
+
+#[test]
+fn a_choice_and_a_text_at_once_are_asked_about() {
+    let choices =
+        json!({"expected_answer": {"kind": "single_choice", "choices": ["a"], "allow_other": true}});
+    let (form, answer) = answered(choices.clone(), &[("f0", "0"), ("f0.text", "b")]);
+    assert_eq!(answer, None);
+    assert!(form.fields[0].error.as_ref().unwrap().contains("also wrote"));
+    assert_eq!(answered(choices.clone(), &[("f0", "other"), ("f0.text", "b")]).1, Some(json!("b")));
+    assert_eq!(answered(choices, &[("f0.text", "b")]).1, Some(json!("b")), "typing alone is enough");
+}
+
+#[test]
+fn a_secret_is_never_sent_back() {
+    let (form, _) = answered(spec(), &[("f2.text", "s3cret")]);
+    assert_eq!(form.fields[2].text(), "");
+    assert!(form.kept().iter().all(|(_, text)| !text.contains("s3cret")));
+}
+
+#[test]
+fn what_was_typed_is_kept_for_a_late_answer() {
+    let (form, _) = answered(spec(), &[("f0", "1"), ("f1.text", "w\r\nv")]);
+    assert_eq!(form.kept(), [("Database".into(), "B".into()), ("Platforms".into(), "w\nv".into())]);
+}
+
+#[test]
+fn reasons_stand_beside_their_fields() {
+    let (mut form, _) = answered(spec(), &[("f0", "0"), ("f1.text", "w")]);
+    form.refuse(&[
+        "/key: the required question \"key\" is not answered".into(),
+        "/on/0: odd".into(),
+        "x".into(),
+    ]);
+    assert_eq!(form.fields[2].error.as_deref(), Some("Write an answer."));
+    assert_eq!(form.fields[1].error.as_deref(), Some("odd"));
+    assert_eq!(form.error.as_deref(), Some("x"));
+    assert!(form.has_error());
+}
+
+#[test]
+fn text_that_is_no_json_says_where() {
+    let json = json!({"expected_answer": {"kind": "json"}});
+    let (form, answer) = answered(json.clone(), &[("f0.text", "{a}")]);
+    assert_eq!(answer, None);
+    assert!(form.fields[0].error.as_ref().unwrap().starts_with("This is not JSON"));
+    assert_eq!(answered(json, &[("f0.text", "[1]")]).1, Some(json!([1])));
+}
+
+#[test]
+fn an_engines_own_question_takes_its_options_and_any_text() {
+    let open = json!({"interaction": {"options": [{"label": "Yes, go", "value": "yes"}, {"label": "No", "value": 0}]}});
+    assert_eq!(answered(open.clone(), &[("f0", "0")]).1, Some(json!("yes")));
+    assert_eq!(answered(open.clone(), &[("f0", "1")]).1, Some(json!("No")));
+    assert_eq!(answered(open, &[("f0.text", "maybe")]).1, Some(json!("maybe")));
+}
+
+#[test]
+fn a_whole_card_can_be_answered_in_ones_own_words_but_not_both_ways_at_once() {
+    let mut card = spec();
+    card["interaction"] = json!({"prompt": "p"});
+    assert_eq!(answered(card.clone(), &[("words", "do as you like")]).1, Some(json!("do as you like")));
+    let (form, answer) = answered(card, &[("words", "x"), ("f0", "0")]);
+    assert_eq!(answer, None);
+    assert!(form.error.is_some());
+}

@@ -1,0 +1,72 @@
+//! The dashboard: pages that people answer from. Rendered here, whole, so that they work without a script; a small
+//! script keeps open pages up to date and adds keys. Like every surface it decides nothing.
+//!
+//! One file for each page with its view; `form` is the form of a question, `words` says what people read, `markdown`
+//! makes agents' texts harmless, `assets` holds the files, `trouble` the pages for when something is wrong.
+
+mod activity;
+mod assets;
+mod changes;
+mod confirm;
+mod feature;
+mod features;
+#[cfg(test)]
+mod fixture;
+mod form;
+mod inbox;
+mod markdown;
+mod outcome;
+mod question;
+mod shell;
+mod transcripts;
+mod trouble;
+mod words;
+
+pub(crate) use assets::{ICON, STYLE};
+pub(crate) use trouble::Trouble;
+
+use crate::http::Shared;
+use askama::Template;
+use axum::Router;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+use std::path::PathBuf;
+
+/// What the pages remember beside the store.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// The `.aop` folder, for worktrees and transcripts.
+    pub(crate) folder: Option<PathBuf>,
+    tally: tokio::sync::Mutex<activity::Tally>,
+}
+
+impl Memory {
+    /// With the folder of the project.
+    pub(crate) fn of(folder: Option<PathBuf>) -> Self {
+        Memory { folder, ..Memory::default() }
+    }
+}
+
+/// All of them.
+pub(crate) fn routes() -> Router<Shared> {
+    Router::new()
+        .merge(assets::routes())
+        .merge(inbox::routes())
+        .merge(question::routes())
+        .merge(confirm::routes())
+        .merge(features::routes())
+        .merge(feature::routes())
+        .merge(changes::routes())
+        .merge(transcripts::routes())
+        .merge(activity::routes())
+}
+
+/// What a handler gives back.
+type Page = Result<Response, Trouble>;
+
+/// A template as a response.
+fn page(status: StatusCode, template: &impl Template) -> Page {
+    let text =
+        template.render().map_err(|error| Trouble::internal(&format!("the page cannot be made: {error}")))?;
+    Ok((status, Html(text)).into_response())
+}

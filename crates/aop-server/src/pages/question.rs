@@ -1,0 +1,221 @@
+//! One question: what is asked, the form to answer it, what the agent was doing, and how it ended. The first answer
+//! wins; whoever comes later is told who was first, and keeps what they typed.
+
+use super::form::{Form, Shape};
+use super::outcome::Outcome;
+use super::shell::{Here, Shell};
+use super::words::{self, When};
+use super::{Page, Trouble, markdown, page};
+use crate::http::auth::{SignedForm, Visitor};
+use crate::http::{App, SURFACE, Shared};
+use crate::wait::question as find;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::log::sentence;
+use aop_kernel::question::Question;
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::Tool;
+use aop_kernel::{ErrorCode, Refusal};
+use askama::Template;
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+/// So many lines of the log stand beside a question.
+const LINES: usize = 6;
+/// Questions that were asked again are followed so far back.
+const CHAIN: usize = 5;
+/// A detail is shown up to this length.
+const DETAIL: usize = 8_000;
+
+pub(super) fn routes() -> Router<Shared> {
+    Router::new().route("/questions/{id}", get(show)).route("/questions/{id}/answer", post(answer))
+}
+
+#[derive(Template)]
+#[template(path = "question.html")]
+struct QuestionPage {
+    shell: Shell,
+    id: String,
+    feature_id: String,
+    feature_title: String,
+    about: &'static str,
+    tone: &'static str,
+    caution: Option<&'static str>,
+    blocking: bool,
+    prompt: String,
+    asked: When,
+    deadline: Option<When>,
+    urgency: &'static str,
+    timeout: String,
+    /// The form, while it is open.
+    form: Option<Form>,
+    operation: String,
+    outcome: Option<Outcome>,
+    late: Option<Late>,
+    resume: Option<String>,
+    role: &'static str,
+    session: String,
+    engine: Option<String>,
+    cwd: Option<String>,
+    details: Vec<(String, String)>,
+    log: Vec<(When, String)>,
+    earlier: Vec<(String, &'static str)>,
+    next: Option<String>,
+}
+
+/// Somebody who was too late.
+struct Late {
+    message: String,
+    kept: Vec<(String, String)>,
+}
+
+async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>) -> Page {
+    let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
+    let form = question.is_open().then(|| Form::of(&question.asked));
+    page(StatusCode::OK, &view(&app, &visitor, &question, form, None).await?)
+}
+
+async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedForm) -> Page {
+    let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
+    let mut filled = Form::of(&question.asked);
+    filled.fill(&form.fields);
+    let Some(value) = filled.answer() else {
+        return again(&app, &form.visitor, &question, filled).await;
+    };
+    let operation = form.field("operation_id").map_or_else(fresh_operation, str::to_owned);
+    let input = json!({"feature_id": question.feature_id, "question_id": question.id, "answer": value,
+        "answered_by": form.visitor.name().unwrap_or("human"), "operation_id": operation});
+    let told = app.service.call(Tool::QuestionAnswer, &Caller::new(Role::Human), &input, SURFACE).await;
+    match told {
+        Ok(_) => {
+            app.files.changed();
+            Ok(Redirect::to(&format!("/questions/{}", question.id)).into_response())
+        }
+        Err(refusal) if refusal.code == ErrorCode::QuestionInvalidAnswer => {
+            filled.refuse(&reasons(&refusal));
+            again(&app, &form.visitor, &question, filled).await
+        }
+        Err(refusal) => {
+            // Whatever stood in the way: when the question is closed, that is what somebody has to know.
+            let question = find(app.service.store.as_ref(), &question.id).await?;
+            if question.is_open() {
+                filled.error = Some(format!("{}. {}", refusal.message, refusal.hint));
+                return again(&app, &form.visitor, &question, filled).await;
+            }
+            let late = Late { message: too_late(&question), kept: filled.kept() };
+            page(StatusCode::CONFLICT, &view(&app, &form.visitor, &question, None, Some(late)).await?)
+        }
+    }
+}
+
+/// The same page with what was typed and what is wrong with it.
+async fn again(app: &App, visitor: &Visitor, question: &Question, form: Form) -> Page {
+    if !question.is_open() {
+        let late = Late { message: too_late(question), kept: form.kept() };
+        return page(StatusCode::CONFLICT, &view(app, visitor, question, None, Some(late)).await?);
+    }
+    page(StatusCode::UNPROCESSABLE_ENTITY, &view(app, visitor, question, Some(form), None).await?)
+}
+
+fn reasons(refusal: &Refusal) -> Vec<String> {
+    let listed = refusal.facts.get("reasons").and_then(Value::as_array);
+    let listed: Vec<String> =
+        listed.into_iter().flatten().filter_map(|reason| Some(reason.as_str()?.to_owned())).collect();
+    if listed.is_empty() { vec![refusal.message.clone()] } else { listed }
+}
+
+fn too_late(question: &Question) -> String {
+    use aop_kernel::question::{QuestionState, ResolutionMode};
+    match &question.state {
+        QuestionState::Answered { by, answer, resolution, .. }
+            if resolution.mode == ResolutionMode::UserReply =>
+        {
+            format!(
+                "Your answer was not used: {by} answered first, with “{}”. The first answer stands.",
+                words::cut(&words::plain(answer), 200)
+            )
+        }
+        QuestionState::Answered { .. } | QuestionState::Expired { .. } => {
+            "Your answer was not used: the time for this question was up before it arrived.".to_owned()
+        }
+        QuestionState::Withdrawn { .. } => {
+            "Your answer was not used: the question had been withdrawn before it arrived.".to_owned()
+        }
+        QuestionState::Open => "Your answer was not used.".to_owned(),
+    }
+}
+
+/// One operation for each form that was shown: a double click is one answer.
+pub(super) fn fresh_operation() -> String {
+    format!("op_{}", ulid::Ulid::generate())
+}
+
+async fn view(
+    app: &App,
+    visitor: &Visitor,
+    question: &Question,
+    form: Option<Form>,
+    late: Option<Late>,
+) -> Result<QuestionPage, Trouble> {
+    let store = &app.service.store;
+    let id = &question.id;
+    let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}"));
+    let feature = store.feature(question.feature_id.clone()).await?;
+    let log = store.last_events(question.feature_id.clone(), None, 3 * LINES).await?;
+    let waiting = store.inbox(0, 2).await?;
+    let now = store.now().await?;
+    shell.open = waiting.total;
+    let mut earlier = Vec::new();
+    let mut before = question.reopened_from.clone();
+    while let Some(old) = before.filter(|_| earlier.len() < CHAIN) {
+        let Some(old) = store.question(old).await? else { break };
+        earlier.push((old.id.to_string(), old.state.status().as_str()));
+        before = old.reopened_from;
+    }
+    let before = log.iter().filter(|event| event.stamped.at <= question.created_at);
+    let before = before.map(|event| (When::past(event.stamped.at, now), sentence(&event.stamped)));
+    let asked = &question.asked;
+    let (about, tone) = words::about(asked.question_type);
+    let engine = asked.engine_ref.as_ref().map(|engine| match &engine.version {
+        Some(version) => format!("{} {version}", engine.engine),
+        None => engine.engine.clone(),
+    });
+    let resume = question.resume_status.as_ref().map(|status| words::resume(status.as_str()));
+    Ok(QuestionPage {
+        shell,
+        id: id.to_string(),
+        feature_id: question.feature_id.to_string(),
+        feature_title: feature.as_ref().map(|feature| feature.title.clone()).unwrap_or_default(),
+        about,
+        tone,
+        caution: words::caution(asked.question_type),
+        blocking: asked.blocking,
+        prompt: markdown::render(&asked.prompt),
+        asked: When::past(question.created_at, now),
+        deadline: question.expires_at.filter(|_| question.is_open()).map(|until| When::left(until, now)),
+        urgency: words::urgency(question.expires_at, now),
+        timeout: words::on_timeout(question),
+        form,
+        operation: fresh_operation(),
+        outcome: Outcome::of(question, now),
+        late,
+        resume,
+        role: asked.role.as_str(),
+        session: asked.session_id.clone(),
+        engine: engine.or_else(|| feature.and_then(|feature| feature.engine)),
+        cwd: asked.engine_ref.as_ref().map(|engine| engine.cwd.clone()).filter(|cwd| !cwd.is_empty()),
+        details: asked.details.iter().flatten().map(|(key, value)| (key.clone(), detail(value))).collect(),
+        // Without the asking itself, which the whole page is about.
+        log: before.filter(|(_, words)| !words.contains(id.as_str())).take(LINES).collect(),
+        earlier,
+        next: waiting.items.iter().find(|other| other.id != *id).map(|next| next.id.to_string()),
+    })
+}
+
+fn detail(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+    words::cut(&text, DETAIL)
+}

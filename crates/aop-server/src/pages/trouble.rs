@@ -1,0 +1,80 @@
+//! Pages for when something is wrong: what, and what to do next.
+
+use super::assets::{ICON, STYLE};
+use aop_kernel::{ErrorCode, Refusal};
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+
+/// A refusal that a person sees.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    status: StatusCode,
+    title: &'static str,
+    message: String,
+    hint: String,
+}
+
+impl Trouble {
+    /// Something that is not there.
+    pub(crate) fn not_found(message: &str) -> Self {
+        Trouble {
+            status: StatusCode::NOT_FOUND,
+            title: "There is nothing here",
+            message: message.to_owned(),
+            hint: "The inbox shows every open question, the features page everything else.".to_owned(),
+        }
+    }
+
+    /// A mistake of ours.
+    pub(crate) fn internal(message: &str) -> Self {
+        Refusal::new(ErrorCode::Internal, message).into()
+    }
+}
+
+impl From<Refusal> for Trouble {
+    fn from(refusal: Refusal) -> Self {
+        let status = refusal.code.http_status();
+        let not_found = matches!(refusal.code, ErrorCode::QuestionNotFound | ErrorCode::FeatureNotFound);
+        if not_found || (refusal.code == ErrorCode::InvalidArgument && refusal.facts.contains_key("argument"))
+        {
+            return Trouble::not_found(&refusal.message);
+        }
+        let title = match status {
+            403 => "That is not allowed",
+            409 => "Somebody was faster",
+            503 => "The store cannot be reached",
+            _ => "That did not work",
+        };
+        Trouble {
+            status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            title,
+            message: refusal.message,
+            hint: refusal.hint,
+        }
+    }
+}
+
+impl From<aop_store::StoreError> for Trouble {
+    fn from(error: aop_store::StoreError) -> Self {
+        Refusal::from(error).into()
+    }
+}
+
+#[derive(Template)]
+#[template(path = "trouble.html")]
+struct TroublePage<'a> {
+    style: &'static str,
+    icon: &'static str,
+    trouble: &'a Trouble,
+}
+
+impl IntoResponse for Trouble {
+    fn into_response(self) -> Response {
+        let page = TroublePage { style: &STYLE.path, icon: &ICON.path, trouble: &self };
+        match page.render() {
+            Ok(text) => (self.status, Html(text)).into_response(),
+            Err(_) => (self.status, self.message).into_response(),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading what is urgent or recent without reading all there is: the pages people look at most.
+
+use super::read::Reader;
+use crate::error::StoreError;
+use crate::port::{Inbox, QuestionPage};
+use crate::rows::parse_question;
+use aop_kernel::event::Recorded;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::question::{Question, QuestionStatus};
+use aop_kernel::tools::QuestionFilter;
+use rusqlite::types::ToSql;
+
+impl Reader<'_> {
+    /// A page of everything open, the most urgent first.
+    pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Inbox, StoreError> {
+        let now = self.now().as_millis();
+        let due = "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT 1";
+        if !self.texts(due, &[&now])?.is_empty() {
+            // What the clock has done to a feature may close more than the question that is due. Rare and short:
+            // whoever watches the deadlines writes it down in the next moment.
+            let filter = QuestionFilter::Only(QuestionStatus::Open);
+            let page = QuestionPage { feature: None, filter, after: None, limit: usize::MAX };
+            return Ok(Inbox::of(self.questions(&page)?, skip, limit));
+        }
+        let total =
+            self.count("SELECT count(*) FROM questions WHERE project = ?1 AND status = 'open'", &[])?;
+        let timed = self.count(
+            "SELECT count(*) FROM questions WHERE project = ?1 AND status = 'open' AND expires_at > ?2",
+            &[&now],
+        )?;
+        let mut items = Vec::new();
+        if skip < timed {
+            items = self.page(
+                "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND expires_at > ?2
+                 ORDER BY expires_at, created_at, question_id LIMIT ?3 OFFSET ?4",
+                &[&now, &signed(limit), &signed(skip)],
+            )?;
+        }
+        if items.len() < limit && total > timed {
+            items.extend(self.page(
+                "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND expires_at IS NULL
+                 ORDER BY created_at, question_id LIMIT ?2 OFFSET ?3",
+                &[&signed(limit - items.len()), &signed(skip.saturating_sub(timed))],
+            )?);
+        }
+        Ok(Inbox { total, items })
+    }
+
+    /// The last events of a feature, newest first.
+    pub(super) fn last_events(
+        &self,
+        id: &FeatureId,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Vec<Recorded>, StoreError> {
+        let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
+        let rows = self.rows(
+            "SELECT e.seq, e.event FROM log l JOIN events e ON e.project = l.project AND e.seq = l.seq
+             WHERE l.project = ?1 AND l.feature_id = ?2 AND l.seq < ?3 ORDER BY l.seq DESC LIMIT ?4",
+            &[&id.as_str(), &before, &signed(limit)],
+            super::read::seq_and_text,
+        )?;
+        super::read::recorded(&rows)
+    }
+
+    fn page(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Question>, StoreError> {
+        self.texts(sql, params)?.iter().map(|record| parse_question(record)).collect()
+    }
+
+    fn count(&self, sql: &str, params: &[&dyn ToSql]) -> Result<usize, StoreError> {
+        let rows = self.rows(sql, params, |row| row.get::<_, i64>(0))?;
+        Ok(rows.first().and_then(|count| usize::try_from(*count).ok()).unwrap_or_default())
+    }
+}
+
+/// A count as SQLite takes it.
+fn signed(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,111 @@
+//! One settings file: read, changed as a text, shown as a difference, written whole or not at all.
+
+use aop_kernel::{ErrorCode, Refusal};
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// A file as it is and as it should be.
+pub(crate) struct Change {
+    pub(crate) path: PathBuf,
+    before: Option<String>,
+    pub(crate) after: String,
+}
+
+impl Change {
+    /// Reads the file; one that is not there begins as `empty`.
+    pub(crate) fn of(path: &Path, empty: &str) -> Result<Self, Refusal> {
+        let before = read(path)?;
+        let after = before.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| empty.to_owned());
+        Ok(Change { path: path.to_owned(), before, after })
+    }
+
+    /// Changes the text. What cannot be understood is left alone.
+    pub(crate) fn with(
+        mut self,
+        change: impl FnOnce(&str) -> Result<String, String>,
+    ) -> Result<Self, Refusal> {
+        self.after = change(&self.after).map_err(|why| {
+            Refusal::new(
+                ErrorCode::InvalidDocument,
+                format!("{} was not changed: {why}", self.path.display()),
+            )
+            .hint("correct the file by hand, or move it away, and try again")
+            .fact("file", self.path.display().to_string())
+        })?;
+        Ok(self)
+    }
+
+    /// Whether anything is different.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.before.as_deref() != Some(&self.after)
+    }
+
+    /// Whether there is a file.
+    pub(crate) fn exists(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// What is different, line by line.
+    pub(crate) fn diff(&self) -> String {
+        let before: Vec<&str> = self.before.as_deref().unwrap_or_default().lines().collect();
+        let after: Vec<&str> = self.after.lines().collect();
+        let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
+        let rest = before.len().min(after.len()) - head;
+        let tail = before.iter().rev().zip(after.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+        let mut diff = format!("--- {0}\n+++ {0}\n", self.path.display());
+        let mut lines = |sign: char, lines: &[&str]| {
+            lines.iter().for_each(|line| diff.push_str(&format!("{sign}{line}\n")));
+        };
+        lines(' ', &after[head.saturating_sub(2)..head]);
+        lines('-', &before[head..before.len() - tail]);
+        lines('+', &after[head..after.len() - tail]);
+        lines(' ', &after[after.len() - tail..(after.len() - tail + 2).min(after.len())]);
+        diff
+    }
+
+    /// Writes the file: beside it first, then in its place. Links are followed, rights are kept. A file that somebody
+    /// else changed meanwhile is not overwritten.
+    pub(crate) fn write(&self) -> Result<(), Refusal> {
+        let place = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let failed = |error: std::io::Error| {
+            Refusal::new(ErrorCode::StoreUnavailable, format!("{}: {error}", place.display()))
+                .hint("check that the folder exists and is writable; nothing was changed")
+        };
+        if read(&self.path)? != self.before {
+            let message = format!("{} was changed by somebody else meanwhile", self.path.display());
+            return Err(Refusal::new(ErrorCode::VersionConflict, message).hint("try again"));
+        }
+        let folder = place.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(folder).map_err(failed)?;
+        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let beside = folder.join(format!(".{name}.aop-{}", std::process::id()));
+        let written = (|| {
+            let mut file = fs::File::create(&beside)?;
+            file.write_all(self.after.as_bytes())?;
+            if let Ok(rights) = fs::metadata(&place) {
+                file.set_permissions(rights.permissions())?;
+            }
+            file.sync_all()?;
+            fs::rename(&beside, &place)
+        })();
+        if written.is_err() {
+            // The half-written copy; whether it goes or stays, the file itself was not touched.
+            let _ = fs::remove_file(&beside);
+        }
+        written.map_err(failed)
+    }
+}
+
+fn read(path: &Path) -> Result<Option<String>, Refusal> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Refusal::new(
+            ErrorCode::InvalidDocument,
+            format!("{} cannot be read: {error}", path.display()),
+        )
+        .hint("nothing was changed; look at the file and its rights")
+        .fact("file", path.display().to_string())),
+    }
+}

@@ -1,0 +1,277 @@
+//! The dashboard in a real browser, used as people use it: with a mouse, with keys alone, on a phone, in the dark,
+//! without a script, and while others answer.
+
+use crate::browser::{Browser, Seat};
+use crate::http_client::Server;
+use crate::support::Project;
+use serde_json::{Value, json};
+
+fn project() -> Project {
+    let settings = "policy: {execution: {human_input: {max_open_questions_per_feature: 20}}}\n";
+    Project::with_settings(settings)
+}
+
+/// Asks something that does not block; its id.
+fn ask(project: &Project, operation: &str, changes: Value) -> String {
+    let mut input = crate::support::question("shop", operation);
+    input["blocking"] = json!(false);
+    changes.as_object().unwrap().iter().for_each(|(key, value)| input[key] = value.clone());
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    asked["question_id"].as_str().unwrap().to_owned()
+}
+
+fn record(project: &Project, id: &str) -> Value {
+    let all = project
+        .tool("feature.question_list", "human", &json!({"feature_id": "shop", "status": "all"}))
+        .data();
+    all["items"].as_array().unwrap().iter().find(|item| item["question_id"] == id).unwrap().clone()
+}
+
+fn form() -> Value {
+    json!({"expected_answer": null, "prompt": "How should it be **set up**?", "spec": {"version": 1, "topic": "setup", "questions": [
+        {"id": "db", "header": "Database", "question": "Which database?", "kind": "single_choice", "required": true,
+         "default": "SQLite", "options": [
+            {"label": "PostgreSQL", "description": "a server", "preview": "```\nservices: db\n```"},
+            {"label": "SQLite", "description": "a file"}]},
+        {"id": "on", "header": "Platforms", "question": "Where?", "kind": "multi_choice", "required": false,
+         "allow_other": true, "options": [{"label": "Linux", "description": "l"}, {"label": "macOS", "description": "m"}]},
+        {"id": "key", "header": "Password", "question": "The password?", "kind": "free_text", "required": true, "secret": true}]}})
+}
+
+/// Answers one question of each kind, the same way with and without a script.
+fn answers_every_kind(seat: Seat, name: &str) {
+    let project = project();
+    let one =
+        ask(&project, "one", json!({"expected_answer": {"kind": "single_choice", "choices": ["yes", "no"]}}));
+    let many = ask(
+        &project,
+        "many",
+        json!({"expected_answer": {"kind": "multi_choice", "choices": ["a", "b, c", "d"], "allow_other": true}}),
+    );
+    let text = ask(&project, "text", json!({"expected_answer": null, "prompt": "What should it say?"}));
+    let card = ask(&project, "form", form());
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, seat);
+    let answered = |id: &str| {
+        browser.click("#answer button.main");
+        browser.until_text("#outcome", "human answered");
+        assert_eq!(browser.at(), format!("/questions/{id}"));
+    };
+
+    browser.click(&format!("a[href='/questions/{one}']"));
+    browser.click("#answer button.main");
+    browser.until_text(".error", "Choose one.");
+    browser.click("input[value='1']");
+    answered(&one);
+    assert_eq!(record(&project, &one)["answer"], "no");
+
+    browser.go(&format!("/questions/{many}"));
+    browser.click("input[value='2']");
+    browser.click("input[value='1']");
+    browser.fill("textarea", "e, f");
+    answered(&many);
+    assert_eq!(record(&project, &many)["answer"], json!(["b, c", "d", "e, f"]));
+
+    browser.go(&format!("/questions/{text}"));
+    browser.fill("textarea", "Dear <b>all</b>\nbye");
+    answered(&text);
+    assert_eq!(record(&project, &text)["answer"], "Dear <b>all</b>\nbye");
+
+    browser.go(&format!("/questions/{card}"));
+    browser.click("input[name=f0][value='0']");
+    browser.click("input[name=f1][value='1']");
+    browser.click("#answer button.main");
+    browser.until_text(".error", "Write an answer.");
+    assert!(browser.has("input[name=f0][value='0']:checked"), "what was chosen is still there");
+    browser.fill("input[type=password]", "s3cret");
+    answered(&card);
+    assert!(browser.text("#outcome").contains("Kept secret"));
+    let answer = record(&project, &card)["answer"].clone();
+    assert_eq!(answer, json!({"db": "PostgreSQL", "on": ["macOS"], "key": {"redacted": true}}));
+    assert_eq!(record(&project, &card)["answered_by"], "human");
+    browser.picture(&format!("{name}-answered"));
+    browser.go("/");
+    assert!(browser.text("#inbox").contains("Nothing waits for you"));
+    browser.picture(&format!("{name}-empty"));
+    // A form that was refused is an error for the browser's log and none for a person.
+    let complaints: Vec<String> =
+        browser.complaints().into_iter().filter(|line| !line.contains("422")).collect();
+    assert_eq!(complaints, Vec::<String>::new());
+}
+
+#[test]
+fn every_kind_of_question_is_answered_with_a_mouse() {
+    answers_every_kind(Seat::Desk, "desk");
+}
+
+#[test]
+fn every_kind_of_question_is_answered_without_a_script() {
+    answers_every_kind(Seat::WithoutScript, "without-script");
+}
+
+#[test]
+fn a_question_answered_elsewhere_becomes_its_result_on_every_page_and_typed_text_stays() {
+    let project = project();
+    let id = ask(
+        &project,
+        "one",
+        json!({"expected_answer": {"kind": "single_choice", "choices": ["yes", "no"], "allow_other": true}}),
+    );
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    let inbox = browser.another_window();
+    browser.go(&format!("/questions/{id}"));
+    browser.until_text("#live", "Live");
+    browser.fill("textarea", "a long thought");
+    project.answer(&id, "yes").data();
+    browser.until_text("#outcome", "human answered");
+    assert!(browser.text("#outcome").contains("yes"));
+    assert_eq!(browser.value("textarea"), "a long thought");
+    assert!(browser.text("#closed").contains("was not sent"));
+    assert!(browser.has("#answer button.main:disabled"));
+    browser.picture("answered-elsewhere");
+    browser.look_at(&inbox);
+    browser.until_text("#inbox", "Nothing waits for you");
+    let next = ask(&project, "two", json!({"prompt": "And now?"}));
+    browser.until_text("#inbox", "And now?");
+    assert!(browser.has(&format!("[data-key='{next}']")));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn a_late_answer_is_told_who_was_first_and_keeps_its_text() {
+    let project = project();
+    let id = ask(&project, "one", json!({"expected_answer": null}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::WithoutScript);
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", "too late, but long");
+    project
+        .run(&[
+            "answer",
+            "--feature-id",
+            "shop",
+            "--question-id",
+            &id,
+            "--answer",
+            "first",
+            "--answered-by",
+            "ada",
+        ])
+        .data();
+    browser.click("#answer button.main");
+    browser.until_text(".late", "ada answered first, with “first”");
+    assert_eq!(browser.value(".late textarea"), "too late, but long");
+    assert_eq!(record(&project, &id)["answer"], "first");
+    browser.picture("late");
+}
+
+#[test]
+fn keys_alone_are_enough() {
+    let project = project();
+    let first = ask(&project, "one", json!({"prompt": "First?"}));
+    let second = ask(&project, "two", json!({"prompt": "Second?", "timeout_ms": 60_000}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    // The more urgent one stands first.
+    browser.press("j");
+    assert!(browser.has(&format!(".picked[data-key='{second}']")));
+    browser.picture("keys-inbox");
+    browser.press("jk2");
+    assert!(browser.has(&format!(".picked[data-key='{first}']")));
+    browser.press("\u{E007}");
+    browser.until_at(&format!("/questions/{first}"));
+    browser.press("2");
+    browser.until("the second option is chosen", |browser| browser.has("input[value='1']:checked"));
+    browser.picture("keys-question");
+    browser.press("\u{E007}");
+    browser.until_text("#outcome", "human answered");
+    assert_eq!(record(&project, &first)["answer"], "no");
+    browser.press("\u{E007}");
+    browser.until_at(&format!("/questions/{second}"));
+    browser.press("u");
+    browser.until_at("/");
+}
+
+/// Texts that break pages: endless words, other directions, markup.
+fn a_hard_project() -> (Project, Vec<String>) {
+    let project = project();
+    let endless =
+        "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft".repeat(4);
+    let ids = vec![
+        ask(
+            &project,
+            "h1",
+            json!({"question_type": "risk_ack", "timeout_ms": 90_000, "prompt": endless, "session_id": endless,
+            "expected_answer": {"kind": "single_choice", "choices": [endless, "short"], "allow_other": true},
+            "details": {"endless": endless, "list": [1, 2, {"a": endless}]}}),
+        ),
+        ask(
+            &project,
+            "h2",
+            json!({"question_type": "permission_override", "prompt": "האם למחוק את התיקייה? / هل أحذف المجلد؟",
+            "expected_answer": {"kind": "single_choice", "choices": ["כן", "لا"]}}),
+        ),
+        ask(
+            &project,
+            "h3",
+            json!({"prompt": "| a | b | c |\n|--|--|--|\n| 1 | 2 | 3 |\n\n```\nfn main() { println!(\"a line that is much longer than any phone is wide\"); }\n```\n\n> quoted\n\n1. one\n2. two", "expected_answer": {"kind": "json", "schema": {"type": "object"}}}),
+        ),
+        ask(&project, "h4", form()),
+    ];
+    project.create_feature("second");
+    let blocking = json!({"feature_id": "second", "role": "planner", "session_id": "s", "question_type": "external_decision",
+        "prompt": "Which of the two vendors?", "operation_id": "h5"});
+    project.tool("feature.question_create", "planner", &blocking).data();
+    let answered = ask(&project, "h6", json!({"prompt": "Answered already"}));
+    project.answer(&answered, "yes").data();
+    (project, [ids, vec![answered]].concat())
+}
+
+fn tour(browser: &Browser, ids: &[String], name: &str) {
+    let mut places = vec![("inbox".to_owned(), "/".to_owned())];
+    places.extend(
+        ids.iter().enumerate().map(|(index, id)| (format!("question-{index}"), format!("/questions/{id}"))),
+    );
+    for (page, path) in [
+        ("features", "/features"),
+        ("feature", "/features/shop"),
+        ("changes", "/features/shop/changes"),
+        ("transcripts", "/features/shop/transcripts"),
+        ("activity", "/activity"),
+        ("withdraw", &format!("/questions/{}/withdraw", ids[0])),
+    ] {
+        places.push((page.to_owned(), path.to_owned()));
+    }
+    for (page, path) in places {
+        browser.go(&path);
+        browser.assert_fits(&format!("{name} {path}"));
+        browser.picture(&format!("{name}-{page}"));
+    }
+    assert_eq!(
+        browser.complaints(),
+        Vec::<String>::new(),
+        "scripts run and the content policy refuses nothing"
+    );
+}
+
+#[test]
+fn every_page_fits_a_desk_and_a_phone_in_light_and_dark() {
+    let (project, ids) = a_hard_project();
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    tour(&browser, &ids, "light");
+    let dark = json!({"features": [{"name": "prefers-color-scheme", "value": "dark"}]});
+    browser.devtools("Emulation.setEmulatedMedia", &dark);
+    tour(&browser, &ids, "dark");
+    assert_eq!(browser.script("return matchMedia('(prefers-color-scheme: dark)').matches"), true);
+    let phone = json!({"width": 375, "height": 812, "deviceScaleFactor": 2, "mobile": true});
+    browser.devtools("Emulation.setDeviceMetricsOverride", &phone);
+    tour(&browser, &ids, "phone-dark");
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"features": []}));
+    tour(&browser, &ids, "phone");
+    browser.go(&format!("/questions/{}", ids[1]));
+    browser.click("input[value='0']");
+    browser.click("#answer button.main");
+    browser.until_text("#outcome", "human answered");
+}

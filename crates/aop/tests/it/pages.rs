@@ -1,0 +1,275 @@
+//! The dashboard as HTTP sees it: what agents write never becomes markup, nothing is decided by a link, and the first
+//! answer stands.
+
+use crate::http_client::{Answer, Server};
+use crate::support::Project;
+use serde_json::{Value, json};
+
+/// Breaks out of text, of attributes and of scripts, if anything lets it.
+const EVIL: &str = "\"'></textarea></pre><x-evil onload=alert(1)>{{7*7}}";
+
+struct Visit<'a> {
+    server: &'a Server,
+    cookie: String,
+}
+
+impl<'a> Visit<'a> {
+    fn sign_in(server: &'a Server) -> Self {
+        Visit::sign_in_with(server, &server.token)
+    }
+
+    fn sign_in_with(server: &'a Server, token: &str) -> Self {
+        let form = [("Content-Type", "application/x-www-form-urlencoded")];
+        let answer = server.request("POST", "/login", &form, &format!("token={token}"));
+        assert_eq!(answer.status, 303, "{answer:?}");
+        let cookie = answer.header("set-cookie").unwrap().split(';').next().unwrap().to_owned();
+        Visit { server, cookie }
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.server.request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], "")
+    }
+
+    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        let body: Vec<String> =
+            fields.iter().map(|(key, value)| format!("{}={}", encode(key), encode(value))).collect();
+        let headers =
+            [("Cookie", self.cookie.as_str()), ("Content-Type", "application/x-www-form-urlencoded")];
+        self.server.request("POST", path, &headers, &body.join("&"))
+    }
+
+    /// The hidden fields of the form on a page.
+    fn hidden(&self, path: &str, name: &str) -> String {
+        let page = self.get(path).body;
+        let start = page.rfind(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
+        page[start..].split('"').nth(3).unwrap().to_owned()
+    }
+}
+
+fn evil_project() -> (Project, Vec<String>) {
+    let project =
+        Project::with_settings("policy: {execution: {human_input: {max_open_questions_per_feature: 20}}}\n");
+    let input = json!({"feature_id": "evil", "title": EVIL, "spec": EVIL, "operation_id": "f"});
+    project.tool("feature.create", "human", &input).data();
+    project
+        .tool(
+            "feature.log_append",
+            "human",
+            &json!({"feature_id": "evil", "note": EVIL, "operation_id": "n"}),
+        )
+        .data();
+    let base = json!({"feature_id": "evil", "role": "builder", "session_id": EVIL, "question_type": "risk_ack", "prompt": EVIL,
+        "details": {EVIL: EVIL, "deep": {EVIL: [EVIL]}}, "blocking": false});
+    let shapes = [
+        json!({"expected_answer": {"kind": "single_choice", "choices": [EVIL, "no"], "allow_other": true, "default": EVIL}}),
+        json!({"expected_answer": {"kind": "multi_choice", "choices": [EVIL, "no"]}}),
+        json!({"expected_answer": {"kind": "json", "schema": {"title": EVIL}}}),
+        json!({"interaction": {"prompt": EVIL, "options": [{"label": EVIL, "value": EVIL}]}}),
+        json!({"spec": {"version": 1, "topic": EVIL, "questions": [{"id": "a", "header": EVIL, "question": EVIL,
+            "kind": "single_choice", "required": true, "default": EVIL,
+            "options": [{"label": EVIL, "description": EVIL, "preview": EVIL, "cluster": EVIL}]}]}}),
+    ];
+    let mut ids = Vec::new();
+    for (index, shape) in shapes.iter().enumerate() {
+        let mut input = base.clone();
+        shape.as_object().unwrap().iter().for_each(|(key, value)| input[key] = value.clone());
+        input["operation_id"] = json!(format!("q{index}"));
+        let asked = project.tool("feature.question_create", "builder", &input).data();
+        ids.push(asked["question_id"].as_str().unwrap().to_owned());
+    }
+    let answer = json!({"feature_id": "evil", "question_id": ids[0], "answer": EVIL, "answered_by": EVIL, "operation_id": "a"});
+    project.tool("feature.question_answer", "human", &answer).data();
+    let withdraw = json!({"feature_id": "evil", "question_id": ids[1], "note": EVIL, "operation_id": "w"});
+    project.tool("feature.question_withdraw", "human", &withdraw).data();
+    project
+        .tool(
+            "feature.transition",
+            "human",
+            &json!({"feature_id": "evil", "to": "blocked", "reason": EVIL, "operation_id": "t"}),
+        )
+        .data();
+    let turn = project.path(".aop/runs/r_01J9ZQ4V7K3M2N1P0R5S6T7V8W/evil/builder-1");
+    std::fs::create_dir_all(&turn).unwrap();
+    std::fs::write(turn.join("transcript.jsonl"), EVIL).unwrap();
+    (project, ids)
+}
+
+#[test]
+fn nothing_an_agent_writes_becomes_markup_on_any_page() {
+    let (project, ids) = evil_project();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let mut paths: Vec<String> = [
+        "/",
+        "/features",
+        "/features/evil",
+        "/features/evil/changes",
+        "/features/evil/transcripts",
+        "/features/evil/transcripts/r_01J9ZQ4V7K3M2N1P0R5S6T7V8W/builder-1/transcript.jsonl",
+        "/activity",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for id in &ids {
+        paths.extend([
+            format!("/questions/{id}"),
+            format!("/questions/{id}/withdraw"),
+            format!("/questions/{id}/reopen"),
+        ]);
+    }
+    let mut seen = 0;
+    for path in &paths {
+        let page = visit.get(path);
+        assert_eq!(page.status, 200, "{path}: {page:?}");
+        assert!(!page.body.contains("<x-evil"), "{path}: {}", page.body);
+        assert!(
+            !page.body.contains(" style=") && !page.body.contains("<script>"),
+            "{path} has something inline"
+        );
+        seen += usize::from(page.body.contains("x-evil"));
+    }
+    assert!(seen > 10, "the texts are there, as text ({seen})");
+    // What somebody typed comes back as text as well.
+    let path = format!("/questions/{}", ids[2]);
+    let csrf = visit.hidden(&path, "csrf");
+    let page = visit.post(&format!("{path}/answer"), &[("csrf", &csrf), ("f0.text", EVIL)]);
+    assert_eq!(page.status, 422, "{page:?}");
+    assert!(page.body.contains("x-evil") && !page.body.contains("<x-evil"), "{}", page.body);
+    let nowhere = visit.get("/nowhere/%3Cx-evil%3E");
+    assert!(nowhere.status == 404 && !nowhere.body.contains("<x-evil"), "{nowhere:?}");
+}
+
+#[test]
+fn a_link_decides_nothing_and_a_form_needs_its_token() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{id}");
+    for step in ["withdraw", "reopen"] {
+        assert_eq!(visit.get(&format!("{path}/{step}")).status, 200);
+    }
+    assert_eq!(visit.get(&format!("{path}/answer")).status, 405);
+    assert_eq!(visit.post(&format!("{path}/answer"), &[("f0", "0")]).status, 403);
+    assert_eq!(visit.post(&format!("{path}/withdraw"), &[("csrf", "wrong")]).status, 403);
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    let signed_out = server.request("GET", &path, &[], "");
+    assert_eq!(signed_out.status, 303);
+    assert_eq!(signed_out.header("location"), Some(format!("/login?next={path}").as_str()));
+    let csrf = visit.hidden(&path, "csrf");
+    let withdrawn = visit.post(&format!("{path}/withdraw"), &[("csrf", &csrf), ("note", "not needed")]);
+    assert_eq!(withdrawn.status, 303, "{withdrawn:?}");
+    assert!(visit.get(&path).body.contains("Withdrawn"));
+    let again = visit.post(&format!("{path}/reopen"), &[("csrf", &csrf)]);
+    assert_eq!(again.status, 303, "{again:?}");
+    let fresh = visit.get(again.header("location").unwrap()).body;
+    assert!(fresh.contains("an earlier question"), "{fresh}");
+}
+
+#[test]
+fn a_double_click_is_one_answer_and_a_late_one_keeps_its_text() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let token = project.run(&["token", "create", "--kind", "operator", "--name", "Ada <L>"]).data();
+    let visit = Visit::sign_in_with(&server, token["token"].as_str().unwrap());
+    let path = format!("/questions/{id}");
+    let (csrf, operation) = (visit.hidden(&path, "csrf"), visit.hidden(&path, "operation_id"));
+    let send = |choice: &str, operation: &str| {
+        let fields = [("csrf", csrf.as_str()), ("operation_id", operation), ("f0", choice)];
+        visit.post(&format!("{path}/answer"), &fields)
+    };
+    assert_eq!(send("9", &operation).status, 422, "an option that is not there is no answer");
+    assert_eq!(send("0", &operation).status, 303);
+    assert_eq!(send("0", &operation).status, 303, "the same form again is the same answer");
+    for operation in [operation.as_str(), "another"] {
+        let late = send("1", operation);
+        assert_eq!(late.status, 409, "{late:?}");
+        assert!(late.body.contains("Ada &#60;L&#62; answered first, with “yes”"), "{}", late.body);
+        assert!(late.body.contains(">no</textarea>"), "{}", late.body);
+    }
+    let page = visit.get(&path).body;
+    assert!(
+        page.contains("Ada &#60;L&#62; answered")
+            && page.contains("Next question") | page.contains("Back to the inbox")
+    );
+    assert_eq!(project.feature("shop")["status"], "planning");
+}
+
+#[test]
+fn a_decision_of_policy_is_never_shown_as_a_persons() {
+    let project = Project::with_settings("policy: {execution: {human_input: {strict: false}}}\n");
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "question_type": "clarification",
+        "prompt": "Which?", "default_decision_policy": "use_default", "timeout_ms": 1_000, "operation_id": "q",
+        "expected_answer": {"kind": "single_choice", "choices": ["a", "b"], "default": "b"}});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let id = asked["question_id"].as_str().unwrap();
+    server.get(&format!("/api/v1/questions/{id}/wait?timeout_s=30")).data();
+    let page = Visit::sign_in(&server).get(&format!("/questions/{id}")).body;
+    assert!(page.contains("Decided by policy, not by a person"), "{page}");
+    assert!(!page.contains("policy:default answered"), "{page}");
+}
+
+#[test]
+fn addresses_that_name_nothing_are_pages_that_say_so() {
+    let project = Project::with_feature();
+    std::fs::create_dir_all(project.path(".aop/runs/r_1/shop/t")).unwrap();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    for path in [
+        "/questions/..%2f..%2fetc%2fpasswd",
+        "/questions/q_01J9ZQ4V7K3M2N1P0R5S6T7V8W",
+        "/features/none",
+        "/features/..",
+        "/features/%2e%2e/changes",
+        "/features/shop/transcripts/r_1/..%2f..%2f..%2faop.db/transcript.jsonl",
+        "/features/shop/transcripts/..%2f..%2faop.db/t/transcript.jsonl",
+        "/assets/..%2f..%2fCargo.toml",
+        "/nowhere",
+    ] {
+        let page = visit.get(path);
+        assert_eq!(page.status, 404, "{path}: {page:?}");
+    }
+    assert!(visit.get("/nowhere").body.contains("There is nothing here"));
+    let assets: Vec<String> = visit
+        .get("/")
+        .body
+        .split('"')
+        .filter(|text| text.starts_with("/assets/"))
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(assets.len(), 3);
+    for asset in assets {
+        let file = server.request("GET", &asset, &[], "");
+        assert_eq!(file.status, 200);
+        assert!(file.header("cache-control").unwrap().contains("immutable"));
+    }
+}
+
+#[test]
+fn the_inbox_is_paged_and_a_page_that_has_gone_is_the_last_one() {
+    let project =
+        Project::with_settings("policy: {execution: {human_input: {max_open_questions_per_feature: 100}}}\n");
+    let server = Server::start(&project);
+    for number in 0..30 {
+        let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "question_type": "clarification",
+            "prompt": format!("Number {number:02}"), "blocking": false, "operation_id": format!("q{number}")});
+        server.tool("feature.question_create", &input).data();
+    }
+    let visit = Visit::sign_in(&server);
+    let cards = |page: &Answer| page.body.matches("data-key=").count();
+    let (first, second, gone) = (visit.get("/"), visit.get("/?page=2"), visit.get("/?page=77"));
+    assert_eq!((cards(&first), cards(&second), cards(&gone)), (25, 5, 5));
+    assert!(
+        first.body.contains("30 questions wait")
+            && first.body.contains("Number 00")
+            && !first.body.contains("Number 29")
+    );
+    for odd in ["/?page=0", "/?page=-1", "/?page=x", "/?page=99999999999999999999", "/?page=1&page=2"] {
+        assert_eq!(visit.get(odd).status, 200, "{odd}");
+    }
+    let data: Value = server.get("/api/v1/questions?limit=1").data();
+    assert_eq!(data["items"][0]["prompt"], "Number 00");
+}
