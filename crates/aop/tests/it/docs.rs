@@ -264,6 +264,10 @@ fn read_page(page: &str) {
 
 pages_are_true! {
     the_readme_is_true "README.md",
+    the_page_about_engines_is_true "docs/engines.md",
+    the_page_about_running_is_true "docs/running.md",
+    the_page_about_the_web_is_true "docs/web.md",
+    the_page_about_teams_is_true "docs/team.md",
     the_page_about_http_is_true "docs/http.md",
     the_page_about_mcp_is_true "docs/mcp.md",
     the_page_about_turns_is_true "docs/turns.md",

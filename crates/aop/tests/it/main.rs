@@ -1,5 +1,6 @@
 //! The real binary, driven as a person or a script would drive it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+#![expect(clippy::duplicate_mod, reason = "the main flows run a second time on PostgreSQL")]
 
 mod agents;
 mod asking;

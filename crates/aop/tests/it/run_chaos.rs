@@ -60,7 +60,6 @@ fn answer_at_random(project: &Project, stop: &AtomicBool, mut dice: Dice) -> BTr
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "figures for whoever looks at the output of the test")]
 fn chaos_killed_again_and_again_every_feature_ends_and_every_answer_arrives_once() {
     let full = std::env::var("AOP_CHAOS").is_ok_and(|value| value == "full");
     let (features, length) = if full { (50, Duration::from_secs(60)) } else { (10, Duration::from_secs(6)) };
@@ -102,7 +101,6 @@ fn chaos_killed_again_and_again_every_feature_ends_and_every_answer_arrives_once
     check(&project, features, &answered);
 }
 
-#[expect(clippy::print_stdout, reason = "figures for whoever looks at the output of the test")]
 fn check(project: &Project, features: usize, answered: &BTreeMap<String, String>) {
     let delivered = deliveries(project);
     let mut resumes: BTreeMap<String, usize> = BTreeMap::new();
