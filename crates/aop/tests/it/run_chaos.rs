@@ -101,6 +101,7 @@ fn chaos_killed_again_and_again_every_feature_ends_and_every_answer_arrives_once
     check(&project, features, &answered);
 }
 
+#[expect(clippy::print_stdout, reason = "figures for whoever looks at the output of the test")]
 fn check(project: &Project, features: usize, answered: &BTreeMap<String, String>) {
     let delivered = deliveries(project);
     let mut resumes: BTreeMap<String, usize> = BTreeMap::new();
