@@ -31,6 +31,7 @@ pub(super) struct TurnHost {
     reply_to: Option<QuestionId>,
     epoch: u64,
     attempt: u32,
+    mode: Mode,
     state: Mutex<State>,
 }
 
@@ -70,6 +71,7 @@ impl TurnHost {
             reply_to: turn.reply_to.clone(),
             epoch: turn.epoch,
             attempt: turn.attempt,
+            mode: turn.mode,
             state: Mutex::new(State { session, ..State::default() }),
         }
     }
@@ -119,6 +121,7 @@ impl TurnHost {
             reply_to: self.reply_to.clone(),
             epoch: self.epoch,
             attempt: self.attempt,
+            mode: self.mode,
         }
     }
 
@@ -136,7 +139,7 @@ impl TurnHost {
     async fn record(&self, arguments: Value, call_id: String) -> Result<Asked, Stop> {
         let settings = &self.context.settings;
         let turn = self.turn();
-        if turn.mode() == Mode::Auto {
+        if self.mode == Mode::Auto {
             return Ok(Asked::Refused(NOBODY.to_owned()));
         }
         if self.attempt >= settings.max_attempt {

@@ -9,6 +9,7 @@ mod session;
 pub use session::session_of;
 
 use crate::SURFACE;
+use crate::mode::mode_of;
 use crate::phase::{self, schema_of};
 use crate::runner::{Context, Stop};
 use aop_engine::{Driver, EngineError, Host, Input, TurnReport, TurnRequest};
@@ -49,6 +50,8 @@ pub(super) struct Turn<'a> {
     /// The epoch that it began or was taken over with.
     pub(super) epoch: u64,
     pub(super) attempt: u32,
+    /// Whether people may be asked.
+    pub(super) mode: Mode,
 }
 
 /// Runs one turn to an end that is committed.
@@ -110,8 +113,17 @@ async fn begin<'a>(
     let attempt = envelope.data()["attempt"].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     let feature = context.store().feature(feature.id.clone()).await?.ok_or(Stop::Stale)?;
     let (claim_id, reply_to) = (plan.claim.clone(), plan.reply_to.clone());
-    let turn = Turn { context, feature, role, claim: claim_id, reply_to, epoch, attempt };
+    let mode = mode_for(context, &feature).await?;
+    let turn = Turn { context, feature, role, claim: claim_id, reply_to, epoch, attempt, mode };
     Ok((turn, claim.state))
+}
+
+/// The feature's own mode, or the run's. Nobody is asked where policy says that nobody can be.
+async fn mode_for(context: &Context, feature: &Feature) -> Result<Mode, Stop> {
+    if !context.service.rules.human_input.enabled {
+        return Ok(Mode::Auto);
+    }
+    Ok(mode_of(context.store(), &feature.id).await?.unwrap_or(context.settings.mode))
 }
 
 impl Turn<'_> {
@@ -165,7 +177,7 @@ impl Turn<'_> {
         let settings = &self.context.settings;
         let run_dir = self.context.turn_dir(&self.feature.id, &self.claim, round)?;
         let artifacts = run_dir.join("artifacts").display().to_string();
-        let (engine, mode, role) = (driver.engine(), self.mode(), self.role);
+        let (engine, mode, role) = (driver.engine(), self.mode, self.role);
         Ok(TurnRequest {
             feature_id: self.feature.id.to_string(),
             role,
@@ -186,15 +198,10 @@ impl Turn<'_> {
         })
     }
 
-    /// Nobody is asked where policy says that nobody can be.
-    fn mode(&self) -> Mode {
-        if self.context.service.rules.human_input.enabled { self.context.settings.mode } else { Mode::Auto }
-    }
-
     fn judge(&self, report: &TurnReport) -> Verdict {
         let check = self.context.service.rules.check_instance;
         let rules = Rules {
-            mode: self.mode(),
+            mode: self.mode,
             attempt: self.attempt,
             max_attempt: self.context.settings.max_attempt,
             schema: Some(OutputSchema { schema: schema_of(self.role), check: &check }),

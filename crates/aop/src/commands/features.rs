@@ -1,13 +1,16 @@
-//! `aop features list|show|create`.
+//! `aop features list|show|create|mode`.
 
 use crate::cli::Global;
 use crate::input::read_text;
 use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::{Project, operation_id};
-use aop_kernel::Envelope;
+use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
+use aop_kernel::role::Role;
 use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_turn::Mode;
 use clap::Subcommand;
 use serde_json::json;
 use std::path::PathBuf;
@@ -56,6 +59,19 @@ enum FeaturesCommand {
         #[arg(long)]
         operation_id: Option<String>,
     },
+    /// Say whether the agents of one feature may ask, whatever the run says
+    #[command(after_help = "Examples:
+  aop features mode checkout auto       nobody is asked about it, its agents decide for themselves
+  aop features mode checkout run        as the run says again
+
+It holds from the feature's next turn on.")]
+    Mode {
+        /// The feature's id
+        feature_id: String,
+        /// interactive, auto, or run: what `aop run --mode` and aop.yaml say
+        #[arg(value_parser = ["interactive", "auto", "run"])]
+        mode: String,
+    },
 }
 
 /// Runs the chosen one.
@@ -63,6 +79,7 @@ pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
     match args.command {
         FeaturesCommand::List { status, all } => list(global, status, all),
         FeaturesCommand::Show { feature_id } => show(global, &feature_id),
+        FeaturesCommand::Mode { feature_id, mode } => set(global, &feature_id, &mode),
         FeaturesCommand::Create { feature_id, title, spec, operation_id: operation } => {
             let spec = spec.map(|path| read_text(&path)).transpose()?;
             let operation = operation_id(operation.as_deref())?;
@@ -74,6 +91,23 @@ pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
             Ok(Reply::ok(envelope, text))
         }
     }
+}
+
+fn set(global: &Global, feature_id: &str, mode: &str) -> CommandResult {
+    let session = Project::find(global)?.open()?;
+    if session.caller.role != Role::Human {
+        let message = format!("{} may not decide whether people are asked", session.caller.role);
+        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message).fact("role", session.caller.role));
+    }
+    session.call(Tool::FeatureGet, &json!({"feature_id": feature_id}))?;
+    let id = FeatureId::parse(feature_id)?;
+    session.wait(aop_supervisor::set_mode(session.store(), &id, Mode::parse(mode)))?;
+    let envelope = Envelope::success(&json!({"feature_id": id, "execution_mode": mode}));
+    let text = match mode {
+        "run" => format!("{} is run as the run says.", bold(feature_id)),
+        mode => format!("{} is {mode} from its next turn on.", bold(feature_id)),
+    };
+    Ok(Reply::ok(envelope, text))
 }
 
 fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {

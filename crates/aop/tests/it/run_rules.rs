@@ -89,6 +89,30 @@ fn in_auto_mode_nothing_ever_waits() {
 }
 
 #[test]
+fn a_feature_may_differ_from_its_run_in_whether_people_are_asked() {
+    let project = workshop("");
+    for name in ["shop", "blog"] {
+        script(&project, name, &json!({"planner": [ask("Which?"), plan()]}));
+        project.create_feature(name);
+    }
+    project.run(&["features", "mode", "blog", "auto"]).data();
+    let mut run = Running::start(&project, &[]);
+    let question = run.question("shop");
+    project.answer_to(&question, "no").data();
+    assert_eq!(run.end().0, Some(0));
+    assert_eq!(events(&project, "shop", "question.opened").len(), 1);
+    assert_eq!(
+        events(&project, "blog", "question.opened").len(),
+        0,
+        "its agent was told that nobody is there"
+    );
+    project.run(&["features", "mode", "nobody", "auto"]).refused("feature_not_found", 1);
+    let agent = json!({"feature_id": "blog", "role": "builder", "claim": "c"}).to_string();
+    let tried = project.run_with(&["features", "mode", "blog", "interactive"], &[("AOP_AGENT", &agent)]);
+    tried.refused("forbidden_for_role", 1);
+}
+
+#[test]
 fn qa_that_says_fail_sends_the_feature_back_to_the_builder_a_few_times() {
     let project = workshop("");
     let fail = json!({"finish": {"verdict": "fail", "summary": "it breaks", "findings": ["an empty cart"]}});
