@@ -19,6 +19,7 @@ mod wait;
 mod wake;
 
 pub use http::openapi::document as openapi;
+pub use http::tls::TlsFiles;
 pub use serve::{Ended, Ready, Serve, serve_http};
 pub use stdio::serve_stdio;
 

@@ -2,6 +2,7 @@
 //! the files up to date. Other processes work on the same store meanwhile.
 
 use crate::feed::Feed;
+use crate::http::tls::{self, TlsFiles};
 use crate::http::{App, Shared, listen, router};
 use crate::secret::Sealed;
 use crate::wake::Wakes;
@@ -30,6 +31,8 @@ pub struct Serve {
     pub listen: SocketAddr,
     /// Names under which browsers may call it, beside its addresses.
     pub hosts: Vec<String>,
+    /// Certificate and key, to encrypt connections.
+    pub tls: Option<TlsFiles>,
     /// How long a wait for an answer lasts at most.
     pub patience: Duration,
     /// How long the head of a request may take.
@@ -74,6 +77,7 @@ pub fn serve_http(serve: Serve) -> Result<Ended, Refusal> {
 async fn run(serve: Serve) -> Result<Ended, Refusal> {
     // Signals are noticed before anybody can know that there is somebody to signal.
     let mut stop = Stop::new()?;
+    let tls = serve.tls.as_ref().map(tls::acceptor).transpose()?;
     let listener =
         TcpListener::bind(serve.listen).await.map_err(|error| cannot_listen(serve.listen, &error))?;
     let address = listener.local_addr().map_err(|error| cannot_listen(serve.listen, &error))?;
@@ -91,7 +95,7 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         stopping: stopping.clone(),
         project: serve.project,
         address,
-        secure: false,
+        secure: tls.is_some(),
         hosts: serve.hosts,
         own_token: Sealed::of(&token),
         memories: Default::default(),
@@ -99,9 +103,10 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         sessions: Default::default(),
         failures: Default::default(),
     });
-    let served = listen::Served { router: router(&app), head_time: serve.head_time };
+    let served = listen::Served { router: router(&app), head_time: serve.head_time, tls };
     let serving = tokio::spawn(listen::serve(listener, served, stopping));
-    let url = format!("http://{}", shown(address));
+    let scheme = if app.secure { "https" } else { "http" };
+    let url = format!("{scheme}://{}", shown(address));
     (serve.ready)(&Ready { login_url: format!("{url}/login?token={token}"), url, token });
     let ended = stop.wait().await;
     switch.send_replace(true);

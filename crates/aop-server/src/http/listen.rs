@@ -12,9 +12,11 @@ use hyper_util::service::TowerToHyperService;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 /// More connections wait in the system's queue until others end.
 const MOST_CONNECTIONS: usize = 8_192;
@@ -28,6 +30,8 @@ const BREATHER: Duration = Duration::from_millis(50);
 pub(crate) struct Served {
     pub(crate) router: Router,
     pub(crate) head_time: Duration,
+    /// How connections are encrypted, if they are.
+    pub(crate) tls: Option<TlsAcceptor>,
 }
 
 /// Serves until told to stop, then lets what is under way finish.
@@ -43,7 +47,19 @@ pub(crate) async fn serve(listener: TcpListener, served: Served, mut stopping: w
         let Some((stream, peer, seat)) = accepted else { continue };
         let (served, stopping) = (served.clone(), stopping.clone());
         connections.spawn(async move {
-            connection(stream, peer, served, stopping).await;
+            // Answers are small and somebody waits for them. A socket that does not take the option works all the
+            // same.
+            let _ = stream.set_nodelay(true);
+            match &served.tls {
+                None => connection(stream, peer, served, stopping).await,
+                Some(tls) => {
+                    // Whoever does not come to terms in time, or speaks something else, is gone.
+                    let hands = tokio::time::timeout(served.head_time, tls.accept(stream)).await;
+                    if let Ok(Ok(stream)) = hands {
+                        connection(stream, peer, served, stopping).await;
+                    }
+                }
+            }
             drop(seat);
         });
     }
@@ -68,13 +84,11 @@ async fn accept(listener: &TcpListener, room: &Arc<Semaphore>) -> Option<(TcpStr
 }
 
 async fn connection(
-    stream: TcpStream,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     served: Served,
     mut stopping: watch::Receiver<bool>,
 ) {
-    // Answers are small and somebody waits for them. A socket that does not take the option works all the same.
-    let _ = stream.set_nodelay(true);
     let inner = TowerToHyperService::new(served.router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Peer(peer));

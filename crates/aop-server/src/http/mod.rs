@@ -20,6 +20,7 @@ pub(crate) mod openapi;
 mod questions;
 pub(crate) mod reply;
 mod sessions;
+pub(crate) mod tls;
 
 use crate::feed::Feed;
 use crate::files::Files;

@@ -7,9 +7,10 @@ use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, warn};
 use crate::project::Project;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_server::{Ended, Ready, Serve, serve_http};
+use aop_server::{Ended, Ready, Serve, TlsFiles, serve_http};
 use serde_json::json;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use std::time::Duration;
 #[command(after_help = "Examples:
   aop serve --open                       the inbox in your browser
   aop serve --listen 127.0.0.1:0         any free port; piped, the first line says which
+  aop serve --listen 0.0.0.0:7417 --allow-host aop.lan --tls-cert chain.pem --tls-key key.pem
   curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7417/api/v1/questions
 
 At start it prints a login link (piped: one line {\"url\",\"login_url\",\"token\"}). The token lives as long as
@@ -32,6 +34,12 @@ pub(crate) struct ServeArgs {
     /// A name under which browsers may call this server, beside its addresses; give it once for each
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+    /// Encrypt connections with this certificate (PEM, those above it after it); needs --tls-key
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The certificate's private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
     /// How long waits last. Clients give up after a minute; tests want less.
     #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS")]
     wait_ms: u64,
@@ -47,7 +55,9 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
     let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
     let name = root.file_name().map_or_else(|| "aop".to_owned(), |name| name.to_string_lossy().into_owned());
     let session = project.open()?;
-    if !args.listen.ip().is_loopback() {
+    let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+    let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
+    if !args.listen.ip().is_loopback() && tls.is_none() {
         warn(&format!(
             "{} can be reached from other machines, and tokens and answers travel there unencrypted",
             args.listen
@@ -62,6 +72,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
         project: name,
         listen: args.listen,
         hosts: args.allow_host.clone(),
+        tls,
         patience: Duration::from_millis(args.wait_ms),
         head_time: Duration::from_millis(args.head_ms),
         ready: match (screen.is_text(), args.open) {

@@ -15,6 +15,7 @@ mod export;
 mod http_client;
 mod http_guard;
 mod http_serve;
+mod http_tls;
 mod lifecycle;
 mod mcp;
 mod mcp_ask;
