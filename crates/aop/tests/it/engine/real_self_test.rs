@@ -14,8 +14,8 @@ fn engine(args: &[&str]) -> crate::support::Run {
 }
 
 #[test]
-fn claude_and_codex_pass_their_self_test() {
-    for name in ["claude-code", "codex", "scripted"] {
+fn claude_codex_and_gemini_pass_their_self_test() {
+    for name in ["claude-code", "codex", "gemini", "scripted"] {
         let run = engine(&["engine", "doctor", name, "--self-test"]);
         let data = run.data();
         assert_eq!(data["usable"], true, "{data:#}");
