@@ -35,6 +35,7 @@ mod real_python_schemathesis;
 mod real_python_sdk;
 mod real_run;
 mod replay;
+mod run_acceptance;
 mod run_chaos;
 mod run_crash;
 mod run_rules;
