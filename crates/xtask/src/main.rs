@@ -10,6 +10,7 @@ mod docs;
 mod engines;
 mod fuzz;
 mod newcomer;
+mod packages;
 mod postgres;
 mod process;
 mod python;

@@ -1,9 +1,9 @@
 //! PostgreSQL for the tests: they start their own throw-away servers, and this sees to it that the programs for
 //! that are there. Never skipped silently: whoever cannot have them is told.
 
+use crate::packages;
 use anyhow::{Context, Result, ensure};
 use std::path::Path;
-use std::process::Command;
 
 /// Installs Debian's package when it is missing and that is possible; an error otherwise.
 pub(crate) fn require() -> Result<()> {
@@ -13,16 +13,8 @@ pub(crate) fn require() -> Result<()> {
     const HELP: &str = "the tests need PostgreSQL's server programs (initdb, pg_ctl): install Debian's `postgresql`, \
         or name a server in AOP_TEST_POSTGRES, or use `cargo xtask test --quick`, which leaves those tests out";
     println!("PostgreSQL is not installed; trying apt-get install -y postgresql");
-    let mut install = Command::new("apt-get");
-    // The package would start a server of its own, which nobody needs here.
-    install.env("DEBIAN_FRONTEND", "noninteractive").args([
-        "install",
-        "-y",
-        "--no-install-recommends",
-        "postgresql",
-    ]);
-    let status = install.status().context(HELP)?;
-    ensure!(status.success() && installed(), HELP);
+    packages::install(&["postgresql"]).context(HELP)?;
+    ensure!(installed(), HELP);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
-use crate::{chaos, postgres, process, tidy};
+use crate::{chaos, packages, postgres, process, tidy};
 use anyhow::Result;
 
 /// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
@@ -19,6 +19,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         skipped.extend(["--skip", "postgres"]);
         println!("the tests on PostgreSQL are left out");
     } else {
+        packages::require()?;
         postgres::require()?;
     }
     if process::has_nextest() {
