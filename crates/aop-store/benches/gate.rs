@@ -8,12 +8,14 @@
     reason = "a benchmark stops at the first surprise and prints its figures"
 )]
 
+#[path = "common/calls.rs"]
+mod calls;
+
 use aop_kernel::ids::QuestionId;
-use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::question::QuestionStatus;
-use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_store::{QuestionPage, Service, SqliteStore, SystemClock};
+use calls::{call, create, service};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -132,22 +134,11 @@ fn floor(folder: &Path, callers: u64) {
 fn open(dir: &Path) -> Service {
     std::fs::create_dir_all(dir).unwrap();
     let store = Arc::new(SqliteStore::open(dir, Arc::new(SystemClock)).unwrap());
-    let human_input = HumanInput { timeout_ms: 0, ..HumanInput::default() };
-    let rules = Arc::new(Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) });
-    Service { store, rules }
+    service(store)
 }
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
-}
-
-async fn call(service: &Service, tool: Tool, input: Value) -> Value {
-    service.call(tool, &Caller::new(Role::Human), &input, "bench").await.unwrap().data()
-}
-
-async fn create(service: &Service, feature: &str) {
-    let input = json!({"feature_id": feature, "title": "bench", "operation_id": format!("create-{feature}")});
-    call(service, Tool::FeatureCreate, input).await;
 }
 
 fn question(feature: &str, number: u64) -> Value {

@@ -7,12 +7,17 @@
     reason = "a benchmark stops at the first surprise and prints its figures"
 )]
 
-use aop_kernel::policy::{HumanInput, Rules};
+#[path = "common/calls.rs"]
+mod calls;
+#[path = "common/churn.rs"]
+mod churn;
+
 use aop_kernel::question::QuestionStatus;
-use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::{QuestionFilter, Tool};
+use aop_kernel::tools::QuestionFilter;
 use aop_store::{PostgresOptions, PostgresStore, QuestionPage, Service, TimeSource};
 use aop_testkit::postgres::Server;
+use calls::{create, service};
+use churn::{answer, ask, churn, percentile};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::Arc;
@@ -76,72 +81,11 @@ fn open(options: &PostgresOptions, project: &str) -> Service {
     let options = options.clone().project(project);
     PostgresStore::create(&options).unwrap();
     let store = Arc::new(PostgresStore::open(options, TimeSource::Database).unwrap());
-    let human_input = HumanInput { timeout_ms: 0, ..HumanInput::default() };
-    let rules = Arc::new(Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) });
-    Service { store, rules }
+    service(store)
 }
 
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
-}
-
-async fn call(service: &Service, tool: Tool, input: Value) -> Value {
-    service.call(tool, &Caller::new(Role::Human), &input, "bench").await.unwrap().data()
-}
-
-async fn create(service: &Service, feature: &str) {
-    let input = json!({"feature_id": feature, "title": "bench", "operation_id": format!("create-{feature}")});
-    call(service, Tool::FeatureCreate, input).await;
-}
-
-async fn ask(service: &Service, feature: &str, operation: u64) -> Value {
-    let input = json!({"feature_id": feature, "role": "builder", "session_id": "bench", "blocking": true,
-        "question_type": "clarification", "prompt": "Which of the two would you rather have here?",
-        "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-        "operation_id": format!("ask-{feature}-{operation}")});
-    call(service, Tool::QuestionCreate, input).await["question_id"].clone()
-}
-
-async fn answer(service: &Service, feature: &str, question: &Value, operation: u64) {
-    let input = json!({"feature_id": feature, "question_id": question, "answer": "this", "answered_by": "bench",
-        "operation_id": format!("answer-{feature}-{operation}")});
-    call(service, Tool::QuestionAnswer, input).await;
-}
-
-/// Asks and answers as often as fits into the spell, on so many threads; how long each took, and the rate.
-fn churn(service: &Service, callers: u64, prefix: &str) -> (Vec<Duration>, f64) {
-    let start = Instant::now();
-    let times: Vec<Duration> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..callers)
-            .map(|caller| {
-                scope.spawn(move || {
-                    let runtime = runtime();
-                    let feature = format!("{prefix}-{caller}");
-                    runtime.block_on(create(service, &feature));
-                    let mut times = Vec::new();
-                    while start.elapsed() < SPELL {
-                        let operation = times.len() as u64;
-                        let one = Instant::now();
-                        let question = runtime.block_on(ask(service, &feature, operation));
-                        times.push(one.elapsed());
-                        let other = Instant::now();
-                        runtime.block_on(answer(service, &feature, &question, operation));
-                        times.push(other.elapsed());
-                    }
-                    times
-                })
-            })
-            .collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    });
-    let rate = times.len() as f64 / start.elapsed().as_secs_f64();
-    (times, rate)
-}
-
-fn percentile(times: &mut [Duration], share: f64) -> u64 {
-    times.sort_unstable();
-    let index = ((times.len() - 1) as f64 * share) as usize;
-    u64::try_from(times[index].as_micros()).unwrap()
 }
 
 /// Transactions a second of pgbench with so many clients.
@@ -166,7 +110,7 @@ fn transitions(server: &Server, options: &PostgresOptions, callers: u64) {
     let service = open(options, &format!("callers-{callers}"));
     // The yardstick is taken before and after, because the machine changes under us.
     let before = (pgbench(server, PLAIN, callers), pgbench(server, SAME_WORK, callers));
-    let (mut times, rate) = churn(&service, callers, "f");
+    let (mut times, rate) = churn(&service, callers, "f", SPELL);
     let after = (pgbench(server, PLAIN, callers), pgbench(server, SAME_WORK, callers));
     let plain = f64::midpoint(before.0, after.0);
     let same = f64::midpoint(before.1, after.1);
@@ -206,7 +150,7 @@ fn wake_up(options: &PostgresOptions) {
 /// Many parked questions: what a page and a transition cost then.
 fn park(options: &PostgresOptions, count: u64) {
     let service = open(options, "parked");
-    let (mut empty, _) = churn(&service, 1, "early");
+    let (mut empty, _) = churn(&service, 1, "early", SPELL);
     let start = Instant::now();
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -236,7 +180,7 @@ fn park(options: &PostgresOptions, count: u64) {
             start.elapsed()
         })
         .collect();
-    let (mut full, _) = churn(&service, 1, "late");
+    let (mut full, _) = churn(&service, 1, "late", SPELL);
     line(&json!({"bench": "postgres_with_many_parked", "parked": count,
         "transition_p50_us": percentile(&mut full, 0.5), "transition_p50_us_when_empty": percentile(&mut empty, 0.5),
         "list_50_open_p50_us": percentile(&mut pages, 0.5), "list_50_open_p99_us": percentile(&mut pages, 0.99)}));

@@ -7,11 +7,16 @@
     reason = "a benchmark stops at the first surprise and prints its figures"
 )]
 
-use aop_kernel::policy::{HumanInput, Rules};
+#[path = "common/calls.rs"]
+mod calls;
+#[path = "common/churn.rs"]
+mod churn;
+
 use aop_kernel::question::QuestionStatus;
-use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::{QuestionFilter, Tool};
+use aop_kernel::tools::QuestionFilter;
 use aop_store::{Projector, QuestionPage, Service, SqliteStore, SystemClock};
+use calls::{create, service};
+use churn::{answer, ask, churn, percentile};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -86,70 +91,7 @@ fn line(figures: &Value) {
 fn open(dir: &Path) -> Service {
     std::fs::create_dir_all(dir).unwrap();
     let store = Arc::new(SqliteStore::open(dir, Arc::new(SystemClock)).unwrap());
-    let human_input = HumanInput { timeout_ms: 0, ..HumanInput::default() };
-    let rules = Arc::new(Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) });
-    Service { store, rules }
-}
-
-async fn call(service: &Service, tool: Tool, input: Value) -> Value {
-    service.call(tool, &Caller::new(Role::Human), &input, "bench").await.unwrap().data()
-}
-
-async fn ask(service: &Service, feature: &str, operation: u64) -> Value {
-    let input = json!({"feature_id": feature, "role": "builder", "session_id": "bench", "blocking": true,
-        "question_type": "clarification", "prompt": "Which of the two would you rather have here?",
-        "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-        "operation_id": format!("ask-{feature}-{operation}")});
-    call(service, Tool::QuestionCreate, input).await["question_id"].clone()
-}
-
-async fn answer(service: &Service, feature: &str, question: &Value, operation: u64) {
-    let input = json!({"feature_id": feature, "question_id": question, "answer": "this", "answered_by": "bench",
-        "operation_id": format!("answer-{feature}-{operation}")});
-    call(service, Tool::QuestionAnswer, input).await;
-}
-
-async fn create(service: &Service, feature: &str) {
-    let input = json!({"feature_id": feature, "title": "bench", "operation_id": format!("create-{feature}")});
-    call(service, Tool::FeatureCreate, input).await;
-}
-
-/// Runs as many asks and answers as fit into the spell, on so many threads; durations of single transitions.
-fn churn(service: &Service, callers: u64, prefix: &str) -> (Vec<Duration>, f64) {
-    let counter = AtomicU64::new(0);
-    let start = Instant::now();
-    let times: Vec<Duration> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..callers)
-            .map(|caller| {
-                let counter = &counter;
-                scope.spawn(move || {
-                    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-                    let feature = format!("{prefix}-{caller}");
-                    runtime.block_on(create(service, &feature));
-                    let mut times = Vec::new();
-                    while start.elapsed() < SPELL {
-                        let operation = counter.fetch_add(1, Ordering::Relaxed);
-                        let one = Instant::now();
-                        let question = runtime.block_on(ask(service, &feature, operation));
-                        times.push(one.elapsed());
-                        let other = Instant::now();
-                        runtime.block_on(answer(service, &feature, &question, operation));
-                        times.push(other.elapsed());
-                    }
-                    times
-                })
-            })
-            .collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-    });
-    let rate = times.len() as f64 / start.elapsed().as_secs_f64();
-    (times, rate)
-}
-
-fn percentile(times: &mut [Duration], share: f64) -> u64 {
-    times.sort_unstable();
-    let index = ((times.len() - 1) as f64 * share) as usize;
-    u64::try_from(times[index].as_micros()).unwrap()
+    service(store)
 }
 
 /// How many times a second this disk syncs an appended record: the yardstick.
@@ -171,7 +113,7 @@ fn transitions(folder: &Path, callers: u64) {
     let before = raw_syncs(folder);
     let service = open(&folder.join(format!("callers-{callers}")));
     let cpu = cpu_time();
-    let (mut times, rate) = churn(&service, callers, "f");
+    let (mut times, rate) = churn(&service, callers, "f", SPELL);
     let cpu = (cpu_time() - cpu).as_micros() / times.len() as u128;
     let raw = f64::midpoint(before, raw_syncs(folder));
     line(
@@ -229,7 +171,7 @@ fn parked(folder: &Path, count: u64, binary: Option<&Path>) {
     let root = folder.join("parked");
     let dir = root.join(".aop");
     let service = open(&dir);
-    let (mut empty, _) = churn(&service, 1, "early");
+    let (mut empty, _) = churn(&service, 1, "early", SPELL);
     let start = Instant::now();
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -268,7 +210,7 @@ fn parked(folder: &Path, count: u64, binary: Option<&Path>) {
     line(
         &json!({"bench": "list_50_open", "of": count, "p50_us": percentile(&mut pages, 0.5), "p99_us": percentile(&mut pages, 0.99)}),
     );
-    let (mut full, _) = churn(&service, 1, "late");
+    let (mut full, _) = churn(&service, 1, "late", SPELL);
     line(
         &json!({"bench": "transition_cost_with_many_parked", "parked": count, "p50_us": percentile(&mut full, 0.5),
         "p50_us_when_empty": percentile(&mut empty, 0.5)}),

@@ -17,7 +17,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -32,9 +32,9 @@ pub(super) fn routes() -> Router<Shared> {
     Router::new()
         .route("/api/v1/questions", get(list).post(create))
         .route("/api/v1/questions/{id}", get(show))
-        .route("/api/v1/questions/{id}/answer", post(answer))
-        .route("/api/v1/questions/{id}/withdraw", post(withdraw))
-        .route("/api/v1/questions/{id}/reopen", post(reopen))
+        .route("/api/v1/questions/{id}/answer", by(Tool::QuestionAnswer))
+        .route("/api/v1/questions/{id}/withdraw", by(Tool::QuestionWithdraw))
+        .route("/api/v1/questions/{id}/reopen", by(Tool::QuestionReopen))
         .route("/api/v1/questions/{id}/wait", get(wait))
 }
 
@@ -125,40 +125,20 @@ async fn create(State(app): State<Arc<App>>, signed: Signed, headers: HeaderMap,
     Ok(Done(receipt.envelope))
 }
 
-async fn answer(
-    State(app): State<Arc<App>>,
-    signed: Signed,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Reply {
-    let mut input = object(&headers, &body)?;
-    if input.get("answered_by").is_none_or(Value::is_null) {
-        input.insert("answered_by".into(), json!("human"));
-    }
-    change(&app, &signed, Tool::QuestionAnswer, &id, &headers, input).await
-}
-
-async fn withdraw(
-    State(app): State<Arc<App>>,
-    signed: Signed,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Reply {
-    let input = object(&headers, &body)?;
-    change(&app, &signed, Tool::QuestionWithdraw, &id, &headers, input).await
-}
-
-async fn reopen(
-    State(app): State<Arc<App>>,
-    signed: Signed,
-    Path(id): Path<String>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Reply {
-    let input = object(&headers, &body)?;
-    change(&app, &signed, Tool::QuestionReopen, &id, &headers, input).await
+/// A change of one question, by this tool.
+fn by(tool: Tool) -> MethodRouter<Shared> {
+    let handler = move |State(app): State<Arc<App>>,
+                        signed: Signed,
+                        Path(id): Path<String>,
+                        headers: HeaderMap,
+                        body: Bytes| async move {
+        let mut input = object(&headers, &body)?;
+        if tool == Tool::QuestionAnswer && input.get("answered_by").is_none_or(Value::is_null) {
+            input.insert("answered_by".into(), json!("human"));
+        }
+        change(&app, &signed, tool, &id, &headers, input).await
+    };
+    post(handler)
 }
 
 /// Calls the tool for one question. Its feature is looked up; a body that names another is refused with the rest of

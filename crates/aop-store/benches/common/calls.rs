@@ -1,0 +1,24 @@
+//! What every benchmark of the store calls.
+
+use aop_kernel::policy::{HumanInput, Rules};
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::Tool;
+use aop_store::{Service, Store};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The store with rules under which nothing expires.
+pub(crate) fn service(store: Arc<dyn Store>) -> Service {
+    let human_input = HumanInput { timeout_ms: 0, ..HumanInput::default() };
+    let rules = Arc::new(Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) });
+    Service { store, rules }
+}
+
+pub(crate) async fn call(service: &Service, tool: Tool, input: Value) -> Value {
+    service.call(tool, &Caller::new(Role::Human), &input, "bench").await.unwrap().data()
+}
+
+pub(crate) async fn create(service: &Service, feature: &str) {
+    let input = json!({"feature_id": feature, "title": "bench", "operation_id": format!("create-{feature}")});
+    call(service, Tool::FeatureCreate, input).await;
+}
