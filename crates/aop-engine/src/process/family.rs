@@ -8,6 +8,9 @@
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::time::Duration;
 
+/// So many rounds of a millisecond or two for a process that the kernel cannot end yet.
+const PATIENCE: u32 = 1000;
+
 /// One process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Process {
@@ -84,6 +87,34 @@ pub(super) fn kill_descendants() {
     kill_until_none(|| descendants(own, &processes()));
 }
 
+/// Ends everything that descends from this process, and sees it off. Only for a process without children that
+/// somebody else in it waits for.
+///
+/// What has lost its parent is a child of the process that adopted it, so a process without children has no
+/// descendants either: the kernel's word for it, where a list of processes may have been read in a bad moment.
+pub(super) fn end_family() {
+    let own = i32::try_from(std::process::id()).unwrap_or(0);
+    for _ in 0..PATIENCE {
+        if !has_children() {
+            return;
+        }
+        descendants(own, &processes()).into_iter().for_each(kill);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Whether any child is left, having seen off those that have ended.
+fn has_children() -> bool {
+    use rustix::process::{WaitOptions, wait};
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
 /// Ends every process that has this text in its environment, but not this one. A process that is no longer shown its
 /// own environment (it belongs to somebody else) is left alone.
 pub(super) fn kill_marked(mark: &str) -> usize {
@@ -99,10 +130,10 @@ pub(super) fn kill_marked(mark: &str) -> usize {
 }
 
 /// Kills what `find` finds until it finds nothing; how many were found first. A process that the kernel cannot end
-/// yet is waited for two seconds.
+/// yet is waited for.
 fn kill_until_none(find: impl Fn() -> Vec<i32>) -> usize {
     let mut first = None;
-    for round in 0..1000 {
+    for round in 0..PATIENCE {
         let found = find();
         let count = *first.get_or_insert(found.len());
         if found.is_empty() {

@@ -1,7 +1,7 @@
 //! The guard's own side. It is a program without a runtime: a thread for each pipe, and the first thread waits.
 
 use super::Started;
-use super::family::{adopt_orphans, kill_descendants, kill_group, process};
+use super::family::{adopt_orphans, end_family, kill_descendants, kill_group, process};
 use super::frame::{Kind, receive, send};
 use super::record::Record;
 use std::ffi::OsString;
@@ -80,7 +80,7 @@ fn run(args: &GuardArgs, back: &Back) -> io::Result<()> {
     if cfg!(not(target_os = "linux")) {
         kill_group(pgid);
     }
-    kill_descendants();
+    end_family();
     for pump in pumps.into_iter().flatten() {
         let _ = pump.join();
     }

@@ -67,7 +67,7 @@ pub enum Cause {
     GuardLost,
 }
 
-/// How a process ended. Nothing that it started is left.
+/// How a process ended. Nothing that it started is left, and its guard is gone too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
     /// Why.
@@ -291,11 +291,7 @@ impl Guarded {
                 Kind::Output => return Some(bytes),
                 Kind::Errors => self.keep_errors(&bytes),
                 Kind::TooMuch => self.cause = self.cause.or(Some(Cause::OutputLimit)),
-                Kind::Ended => {
-                    self.code = String::from_utf8_lossy(&bytes).parse().ok();
-                    // Nothing follows, and the guard is about to go.
-                    self.frames.close();
-                }
+                Kind::Ended => self.code = String::from_utf8_lossy(&bytes).parse().ok(),
                 Kind::Started | Kind::NotStarted | Kind::Input | Kind::CloseInput | Kind::Kill => {}
             }
         }
@@ -336,7 +332,7 @@ async fn give_orders(mut input: ChildStdin, mut orders: mpsc::UnboundedReceiver<
     }
 }
 
-/// Reads whole frames, and sees the guard off.
+/// Reads whole frames, and sees the guard off: the frames end when there is no guard any more.
 async fn hear(mut output: ChildStdout, events: mpsc::Sender<Frame>, mut guard: tokio::process::Child) {
     while let Ok(frame) = receive_async(&mut output).await {
         if events.send(frame).await.is_err() {
