@@ -12,6 +12,7 @@ const RESULTS: [&str; 3] = [
     r#"{"__SKILL_DONE__": true, "summary": "built", "files_changed": ["hello.txt"]}"#,
     r#"{"__SKILL_DONE__": true, "verdict": "pass", "summary": "good"}"#,
 ];
+const NOTE: &str = "Use the existing date picker";
 const QUESTIONS: [&str; 3] = ["Which shop?", "May I?", "Accept the risk?"];
 
 /// A model that asks in every phase and finishes when it has its answer.
@@ -42,6 +43,9 @@ fn travel(project: &Project, engine: &str, model: &FakeModel, home: &CleanHome) 
         assert_eq!(question["engine_ref"]["engine"], engine);
         run.until("the end of the turn", |line| line["type"] == "turn.ended");
         assert_nothing_left(project);
+        if number == 0 {
+            project.run(&["send", "--feature-id", "shop", "--role", "builder", NOTE]).data();
+        }
         project.answer_to(&question, "Right").data();
     }
     let (code, lines) = run.end();
@@ -58,6 +62,9 @@ fn travel(project: &Project, engine: &str, model: &FakeModel, home: &CleanHome) 
         "the model was asked for what its script says"
     );
     let requests = model.main();
+    let noted: Vec<usize> =
+        requests.iter().map(|request| request.body.to_string().matches(NOTE).count()).collect();
+    assert_eq!(noted, [0, 0, 1, 1, 0, 0], "a note stands in the builder's conversation alone, once");
     (0..3).flat_map(|number| requests[2 * number + 1].results_of(&format!("call_{number}"))).collect()
 }
 
