@@ -3,7 +3,8 @@
 
 use super::home::FirstStart;
 use super::opening::told;
-use super::turn::{Place, conversation};
+use super::start::Place;
+use super::turn::conversation;
 use super::unusable;
 use crate::port::{EngineError, Host, Input, Progress, SessionRef, TurnReport, TurnRequest};
 use crate::process::{Guarded, Launch, Stdin};

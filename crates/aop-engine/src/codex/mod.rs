@@ -14,6 +14,7 @@ mod opening;
 mod permission;
 mod program;
 mod rollout;
+mod start;
 mod thread;
 mod turn;
 mod wire;
@@ -23,9 +24,9 @@ use crate::port::{Capabilities, Driver, EngineError, Host, Pending, SessionRef, 
 use crate::process::Surroundings;
 use aop_turn::Engine;
 use program::Program;
+use start::Place;
 use std::path::PathBuf;
 use std::sync::Arc;
-use turn::Place;
 
 /// What it can do.
 pub(crate) const CAPABILITIES: Capabilities = Capabilities {
@@ -60,7 +61,7 @@ impl Driver for Codex {
             let program = Program::find(&self.around, &home).await?;
             let place = Place { around: &self.around, program: &program, home: &home };
             if program.asks_natively() {
-                turn::run(place, &request, host).await
+                start::run(place, &request, host).await
             } else {
                 exec::run(place, &request, host).await
             }

@@ -1,35 +1,19 @@
 //! One turn by way of `codex app-server`: from the opening to final words, a recorded question, or a failure.
 
 use super::app::{App, CallError, Left};
-use super::card::Card;
-use super::home::FirstStart;
 use super::opening::{Delivery, Opening};
-use super::program::Program;
 use super::rollout::{self, Rollout};
+use super::unusable;
 use super::wire::Message;
-use super::{thread, unusable, writer};
 use crate::port::{
-    Asked, EngineError, Host, HostError, Pending, Progress, Reply, SessionRef, TurnReport, TurnRequest,
+    EngineError, Host, HostError, Pending, Progress, Reply, SessionRef, TurnReport, TurnRequest,
 };
-use crate::process::{Launch, Stdin, Surroundings};
-use aop_turn::{Engine, Mode, Process, TurnReader};
+use crate::words::{NO_MORE, NOBODY};
+use aop_turn::Mode;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How often, and how long apart, a thread is asked for that another process still has.
-const WRITER_TRIES: u32 = 20;
-const WRITER_PAUSE: Duration = Duration::from_millis(100);
-
-/// What a turn needs to know before there is a process.
-#[derive(Debug)]
-pub(super) struct Place<'a> {
-    pub(super) around: &'a Surroundings,
-    pub(super) program: &'a Program,
-    pub(super) home: &'a Path,
-}
 
 /// A turn that runs.
 pub(super) struct Turn<'a> {
@@ -72,200 +56,22 @@ pub(super) enum Flow {
     Gone,
 }
 
-/// Runs a turn.
-pub(super) async fn run(
-    place: Place<'_>,
-    request: &TurnRequest,
-    host: Arc<dyn Host>,
-) -> Result<TurnReport, EngineError> {
-    let mut opening = opening(place.home, request).await?;
-    let known = request.session.as_ref().map(|session| session_ref(request, place.program, session));
-    let mut asked = Vec::new();
-    if let Some(session) = &known
-        && !opening.unasked.is_empty()
-    {
-        host.session(session.clone()).await?;
-        asked.extend(ask_again(request, host.as_ref(), &mut opening).await?);
-        if !asked.is_empty() && opening.items.is_empty() {
-            return Ok(without_process(request, session.clone(), asked));
-        }
-    }
-    let mut env = place.around.for_turn(request);
-    env.insert("CODEX_HOME".into(), place.home.into());
-    let first = FirstStart::wait(place.home, &place.program.version_text()).await?;
-    let mut app = App::start(Launch {
-        aop: place.around.aop.clone(),
-        argv: vec![place.program.path.clone().into(), "app-server".into()],
-        env,
-        cwd: request.cwd.clone(),
-        stdin: Stdin::Kept,
-        run_dir: request.run_dir.clone(),
-        limits: request.limits,
-    })
-    .await?;
-    if let Some(first) = first {
-        first.done();
-    }
-    host.progress(app.started());
-    let thread = match join_thread(&mut app, place.home, request).await {
-        Ok(thread) => thread,
-        Err(error) => {
-            app.kill().await;
-            return Err(error);
-        }
-    };
-    let mut turn = Turn {
-        session: session_ref(request, place.program, &thread),
-        request,
-        host,
-        app,
-        home: place.home.to_owned(),
-        session_is_known: false,
-        turn: None,
-        delivery: opening.delivery,
-        delivered: opening.delivery == Delivery::Held,
-        asked,
-        open: None,
-        settled: HashMap::new(),
-        answered: Vec::new(),
-        after: Vec::new(),
-        granted: opening.granted.take(),
-        changes: HashMap::new(),
-    };
-    match turn.play(&opening, known.is_some()).await {
-        Ok(flow) => Ok(turn.report(flow).await),
-        Err(error) => {
-            turn.app.kill().await;
-            Err(error)
-        }
-    }
-}
-
-async fn opening(home: &Path, request: &TurnRequest) -> Result<Opening, EngineError> {
-    let Some(thread) = &request.session else {
-        return Opening::first(&request.input).ok_or_else(|| {
-            unusable("there is no conversation to go on with", "start the turn with a message")
-        });
-    };
-    let rollout = conversation(home, thread).await;
-    Ok(Opening::next(&request.input, &thread::instructions(request), &rollout.unwrap_or_default()))
-}
-
 /// What a thread holds, read where waiting is allowed.
 pub(super) async fn conversation(home: &Path, thread: &str) -> Option<Rollout> {
     let (home, thread) = (home.to_owned(), thread.to_owned());
     tokio::task::spawn_blocking(move || rollout::read(&home, &thread)).await.ok().flatten()
 }
 
-fn session_ref(request: &TurnRequest, program: &Program, thread: &str) -> SessionRef {
-    SessionRef {
-        engine: Engine::Codex,
-        session: thread.to_owned(),
-        cwd: request.cwd.clone(),
-        version: Some(program.version_text()),
-    }
-}
-
-/// Puts calls to the host that were cut off before anybody saw them; their ends go into the opening. The question that
-/// waits now, if one does.
-async fn ask_again(
-    request: &TurnRequest,
-    host: &dyn Host,
-    opening: &mut Opening,
-) -> Result<Option<String>, EngineError> {
-    let cards: Vec<Card> = opening.unasked.drain(..).collect();
-    let Some(first) = cards.first() else { return Ok(None) };
-    let words = match (refusal(request), super::card::arguments(&cards, request.attempt)) {
-        (Some(words), _) => words.to_owned(),
-        (None, Err(reason)) => reason,
-        (None, Ok(arguments)) => match host.ask(arguments, first.call_id.clone()).await? {
-            Asked::Recorded { question_id } => return Ok(Some(question_id)),
-            Asked::Settled(reply) => {
-                for call in super::card::asked_calls(&reply) {
-                    opening.settle(&call.call_id, &call.returns(&reply));
-                }
-                return Ok(None);
-            }
-            Asked::Refused(words) => words,
-        },
-    };
-    for card in &cards {
-        opening.settle(&card.call_id, &card.words(&words));
-    }
-    Ok(None)
-}
-
 /// What an ask is told without anybody seeing it.
 pub(super) fn refusal(request: &TurnRequest) -> Option<&'static str> {
     match request.mode {
-        Mode::Auto => {
-            Some("Nobody is available. Decide for yourself and go on, and name the decision in your result.")
-        }
-        Mode::Interactive if !request.may_ask => {
-            Some("No more questions can be asked about this task. Decide for yourself, say so, and finish.")
-        }
+        Mode::Auto => Some(NOBODY),
+        Mode::Interactive if !request.may_ask => Some(NO_MORE),
         Mode::Interactive => None,
     }
 }
 
-/// The report of a turn that needed no process: all it came to is a question.
-fn without_process(request: &TurnRequest, session: SessionRef, asked: Vec<String>) -> TurnReport {
-    let transcript = request.run_dir.join("transcript.jsonl");
-    let _ = std::fs::OpenOptions::new().create(true).append(true).open(&transcript);
-    TurnReport {
-        turn: TurnReader::new(Engine::Codex).finish(),
-        process: Process::default(),
-        session: Some(session),
-        asked,
-        transcript,
-        delivered: false,
-    }
-}
-
-/// Starts the thread, or takes it up again.
-async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, EngineError> {
-    let writable = match thread::outside_folder(request) {
-        Some(folder) => {
-            let config = if thread::may_have_roots(home, &request.cwd) {
-                app.call("config/read", &json!({"cwd": request.cwd})).await.unwrap_or_default()
-            } else {
-                Value::Null
-            };
-            Some(thread::writable_roots(&config, &folder))
-        }
-        None => None,
-    };
-    let mut parameters = thread::parameters(request, writable.as_deref());
-    let Some(thread) = &request.session else {
-        let started =
-            app.call("thread/start", &parameters).await.map_err(|error| refused("thread/start", error))?;
-        let id = started.pointer("/thread/id").and_then(Value::as_str).map(str::to_owned);
-        return id
-            .ok_or_else(|| unusable("it started a thread without an id", "try `codex app-server --help`"));
-    };
-    parameters["threadId"] = thread.as_str().into();
-    parameters["excludeTurns"] = true.into();
-    for attempt in 1.. {
-        match app.call("thread/resume", &parameters).await {
-            Ok(_) => break,
-            Err(CallError::Refused(words)) if words.contains("active writer") && attempt < WRITER_TRIES => {
-                // The turn has the claim, so whoever else holds the thread was left over from an earlier one.
-                writer::end_left_over(home, thread).await;
-                tokio::time::sleep(WRITER_PAUSE).await;
-            }
-            Err(CallError::Refused(words)) if words.contains("no rollout found") => {
-                return Err(unusable(
-                    &format!("the conversation {thread} is not in {}", home.display()),
-                    "start the work again with a message; the earlier conversation is gone",
-                ));
-            }
-            Err(error) => return Err(refused("thread/resume", error)),
-        }
-    }
-    Ok(thread.clone())
-}
-
-fn refused(method: &str, error: CallError) -> EngineError {
+pub(super) fn refused(method: &str, error: CallError) -> EngineError {
     match error {
         CallError::Refused(words) => {
             unusable(&format!("{method}: {words}"), "`codex doctor` checks its settings")
@@ -276,8 +82,38 @@ fn refused(method: &str, error: CallError) -> EngineError {
     }
 }
 
-impl Turn<'_> {
-    async fn play(&mut self, opening: &Opening, is_on_disk: bool) -> Result<Flow, EngineError> {
+impl<'a> Turn<'a> {
+    /// A turn in a process that runs, before anything was said. These questions wait already.
+    pub(super) fn new(
+        request: &'a TurnRequest,
+        host: Arc<dyn Host>,
+        app: App,
+        home: &Path,
+        session: SessionRef,
+        opening: &mut Opening,
+        asked: Vec<String>,
+    ) -> Self {
+        Turn {
+            request,
+            host,
+            app,
+            home: home.to_owned(),
+            session,
+            session_is_known: false,
+            turn: None,
+            delivery: opening.delivery,
+            delivered: opening.delivery == Delivery::Held,
+            asked,
+            open: None,
+            settled: HashMap::new(),
+            answered: Vec::new(),
+            after: Vec::new(),
+            granted: opening.granted.take(),
+            changes: HashMap::new(),
+        }
+    }
+
+    pub(super) async fn play(&mut self, opening: &Opening, is_on_disk: bool) -> Result<Flow, EngineError> {
         if is_on_disk {
             self.tell_session().await?;
         }
@@ -468,7 +304,7 @@ impl Turn<'_> {
         }
     }
 
-    async fn report(mut self, flow: Flow) -> TurnReport {
+    pub(super) async fn report(mut self, flow: Flow) -> TurnReport {
         let left: Left = match flow {
             Flow::Park | Flow::Finish | Flow::GoOn => self.app.kill().await,
             Flow::Gone => {

@@ -1,0 +1,186 @@
+//! The beginning of a turn: what is known of the conversation, the process, and the thread in it.
+
+use super::app::{App, CallError};
+use super::card::Card;
+use super::home::FirstStart;
+use super::opening::Opening;
+use super::program::Program;
+use super::turn::{Turn, conversation, refusal, refused};
+use super::{thread, unusable, writer};
+use crate::port::{Asked, EngineError, Host, SessionRef, TurnReport, TurnRequest};
+use crate::process::{Launch, Stdin, Surroundings};
+use aop_turn::{Engine, Process, TurnReader};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often, and how long apart, a thread is asked for that another process still has.
+const WRITER_TRIES: u32 = 20;
+const WRITER_PAUSE: Duration = Duration::from_millis(100);
+
+/// What a turn needs to know before there is a process.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) around: &'a Surroundings,
+    pub(super) program: &'a Program,
+    pub(super) home: &'a Path,
+}
+
+/// Runs a turn.
+pub(super) async fn run(
+    place: Place<'_>,
+    request: &TurnRequest,
+    host: Arc<dyn Host>,
+) -> Result<TurnReport, EngineError> {
+    let mut opening = opening(place.home, request).await?;
+    let known = request.session.as_ref().map(|session| session_ref(request, place.program, session));
+    let mut asked = Vec::new();
+    if let Some(session) = &known
+        && !opening.unasked.is_empty()
+    {
+        host.session(session.clone()).await?;
+        asked.extend(ask_again(request, host.as_ref(), &mut opening).await?);
+        if !asked.is_empty() && opening.items.is_empty() {
+            return Ok(without_process(request, session.clone(), asked));
+        }
+    }
+    let mut env = place.around.for_turn(request);
+    env.insert("CODEX_HOME".into(), place.home.into());
+    let first = FirstStart::wait(place.home, &place.program.version_text()).await?;
+    let mut app = App::start(Launch {
+        aop: place.around.aop.clone(),
+        argv: vec![place.program.path.clone().into(), "app-server".into()],
+        env,
+        cwd: request.cwd.clone(),
+        stdin: Stdin::Kept,
+        run_dir: request.run_dir.clone(),
+        limits: request.limits,
+    })
+    .await?;
+    if let Some(first) = first {
+        first.done();
+    }
+    host.progress(app.started());
+    let thread = match join_thread(&mut app, place.home, request).await {
+        Ok(thread) => thread,
+        Err(error) => {
+            app.kill().await;
+            return Err(error);
+        }
+    };
+    let session = session_ref(request, place.program, &thread);
+    let mut turn = Turn::new(request, host, app, place.home, session, &mut opening, asked);
+    match turn.play(&opening, known.is_some()).await {
+        Ok(flow) => Ok(turn.report(flow).await),
+        Err(error) => {
+            turn.app.kill().await;
+            Err(error)
+        }
+    }
+}
+
+async fn opening(home: &Path, request: &TurnRequest) -> Result<Opening, EngineError> {
+    let Some(thread) = &request.session else {
+        return Opening::first(&request.input).ok_or_else(|| {
+            unusable("there is no conversation to go on with", "start the turn with a message")
+        });
+    };
+    let rollout = conversation(home, thread).await;
+    Ok(Opening::next(&request.input, &thread::instructions(request), &rollout.unwrap_or_default()))
+}
+
+fn session_ref(request: &TurnRequest, program: &Program, thread: &str) -> SessionRef {
+    SessionRef {
+        engine: Engine::Codex,
+        session: thread.to_owned(),
+        cwd: request.cwd.clone(),
+        version: Some(program.version_text()),
+    }
+}
+
+/// Puts calls to the host that were cut off before anybody saw them; their ends go into the opening. The question that
+/// waits now, if one does.
+async fn ask_again(
+    request: &TurnRequest,
+    host: &dyn Host,
+    opening: &mut Opening,
+) -> Result<Option<String>, EngineError> {
+    let cards: Vec<Card> = opening.unasked.drain(..).collect();
+    let Some(first) = cards.first() else { return Ok(None) };
+    let words = match (refusal(request), super::card::arguments(&cards, request.attempt)) {
+        (Some(words), _) => words.to_owned(),
+        (None, Err(reason)) => reason,
+        (None, Ok(arguments)) => match host.ask(arguments, first.call_id.clone()).await? {
+            Asked::Recorded { question_id } => return Ok(Some(question_id)),
+            Asked::Settled(reply) => {
+                for call in super::card::asked_calls(&reply) {
+                    opening.settle(&call.call_id, &call.returns(&reply));
+                }
+                return Ok(None);
+            }
+            Asked::Refused(words) => words,
+        },
+    };
+    for card in &cards {
+        opening.settle(&card.call_id, &card.words(&words));
+    }
+    Ok(None)
+}
+
+/// The report of a turn that needed no process: all it came to is a question.
+fn without_process(request: &TurnRequest, session: SessionRef, asked: Vec<String>) -> TurnReport {
+    let transcript = request.run_dir.join("transcript.jsonl");
+    let _ = std::fs::OpenOptions::new().create(true).append(true).open(&transcript);
+    TurnReport {
+        turn: TurnReader::new(Engine::Codex).finish(),
+        process: Process::default(),
+        session: Some(session),
+        asked,
+        transcript,
+        delivered: false,
+    }
+}
+
+/// Starts the thread, or takes it up again.
+async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, EngineError> {
+    let writable = match thread::outside_folder(request) {
+        Some(folder) => {
+            let config = if thread::may_have_roots(home, &request.cwd) {
+                app.call("config/read", &json!({"cwd": request.cwd})).await.unwrap_or_default()
+            } else {
+                Value::Null
+            };
+            Some(thread::writable_roots(&config, &folder))
+        }
+        None => None,
+    };
+    let mut parameters = thread::parameters(request, writable.as_deref());
+    let Some(thread) = &request.session else {
+        let started =
+            app.call("thread/start", &parameters).await.map_err(|error| refused("thread/start", error))?;
+        let id = started.pointer("/thread/id").and_then(Value::as_str).map(str::to_owned);
+        return id
+            .ok_or_else(|| unusable("it started a thread without an id", "try `codex app-server --help`"));
+    };
+    parameters["threadId"] = thread.as_str().into();
+    parameters["excludeTurns"] = true.into();
+    for attempt in 1.. {
+        match app.call("thread/resume", &parameters).await {
+            Ok(_) => break,
+            Err(CallError::Refused(words)) if words.contains("active writer") && attempt < WRITER_TRIES => {
+                // The turn has the claim, so whoever else holds the thread was left over from an earlier one.
+                writer::end_left_over(home, thread).await;
+                tokio::time::sleep(WRITER_PAUSE).await;
+            }
+            Err(CallError::Refused(words)) if words.contains("no rollout found") => {
+                return Err(unusable(
+                    &format!("the conversation {thread} is not in {}", home.display()),
+                    "start the work again with a message; the earlier conversation is gone",
+                ));
+            }
+            Err(error) => return Err(refused("thread/resume", error)),
+        }
+    }
+    Ok(thread.clone())
+}
