@@ -77,7 +77,7 @@ impl Args {
         names: &str,
     ) -> Result<T, Refusal> {
         let value = self.required(key)?;
-        as_one_of(key, names, value)
+        as_one_of(key, names, &value)
     }
 
     /// The same, when it is given.
@@ -86,7 +86,7 @@ impl Args {
         key: &'static str,
         names: &str,
     ) -> Result<Option<T>, Refusal> {
-        self.optional(key).map(|value| as_one_of(key, names, value)).transpose()
+        self.optional(key).map(|value| as_one_of(key, names, &value)).transpose()
     }
 
     pub(super) fn optional_bool(&mut self, key: &'static str) -> Result<Option<bool>, Refusal> {
@@ -146,9 +146,9 @@ fn as_text(key: &'static str, value: Value) -> Result<String, Refusal> {
     }
 }
 
-fn as_one_of<T: DeserializeOwned>(key: &'static str, names: &str, value: Value) -> Result<T, Refusal> {
-    let shown = value.as_str().map_or_else(|| quoted(&value.to_string()), quoted);
-    serde_json::from_value(value).map_err(|_| {
+fn as_one_of<T: DeserializeOwned>(key: &'static str, names: &str, value: &Value) -> Result<T, Refusal> {
+    T::deserialize(value).map_err(|_| {
+        let shown = value.as_str().map_or_else(|| quoted(&value.to_string()), quoted);
         wrong(key, format!("{key} {shown} is not known")).hint(format!("{key} is one of {names}"))
     })
 }

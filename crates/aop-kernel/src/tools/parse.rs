@@ -116,7 +116,8 @@ pub fn parse(
         let message = format!("the arguments of {} nest deeper than {MAX_REQUEST_DEPTH} levels", tool.name());
         return Err(Refusal::invalid_argument(message).hint("flatten them, or send the deep part as text"));
     }
-    let size = input.to_string().len();
+    // Written out to be counted only when it could be too long.
+    let size = if longest(input) > MAX_REQUEST_BYTES { input.to_string().len() } else { 0 };
     if size > MAX_REQUEST_BYTES {
         return Err(too_large("the request", size, MAX_REQUEST_BYTES));
     }
@@ -145,6 +146,18 @@ fn nests_within(value: &Value, levels: usize) -> bool {
         Value::Array(items) => levels > 0 && items.iter().all(|item| nests_within(item, levels - 1)),
         Value::Object(map) => levels > 0 && map.values().all(|item| nests_within(item, levels - 1)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+/// At least as many bytes as the value has when it is written: a character may become `\u0000`.
+fn longest(value: &Value) -> usize {
+    let text = |text: &str| text.len() * 6 + 3;
+    match value {
+        Value::Array(items) => 2 + items.iter().map(|item| longest(item) + 1).sum::<usize>(),
+        Value::Object(map) => 2 + map.iter().map(|(key, item)| text(key) + longest(item) + 1).sum::<usize>(),
+        Value::String(value) => text(value),
+        Value::Number(_) => 32,
+        Value::Null | Value::Bool(_) => 5,
     }
 }
 
