@@ -56,6 +56,11 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// How long its records are.
+    pub(crate) fn len(&self) -> usize {
+        self.feature.record.len() + self.questions.iter().map(|row| row.record.len()).sum::<usize>()
+    }
+
     /// The rows of these events; `state` is the state after them. `None` when nothing happened. The events are
     /// counted on from `seq`.
     pub(crate) fn of(

@@ -1,16 +1,17 @@
 //! Writing inside one transaction: the ledger, the snapshot, the kernel's decision, and the rows it gives.
 
 use super::connect::{PROJECT, explain, unavailable};
+use super::recent::{Kept, Recent};
 use crate::clock::Ids;
 use crate::decide::decide;
 use crate::error::StoreError;
 use crate::port::Receipt;
 use crate::rows::{Change, QuestionRow, parse_question, snapshot};
 use aop_kernel::Envelope;
-use aop_kernel::event::Snapshot;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
+use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::Value;
@@ -25,6 +26,7 @@ pub(super) struct Batch<'a> {
     connection: &'a Connection,
     path: &'a Path,
     ids: &'a mut Ids,
+    pub(super) recent: &'a mut Recent,
     pub(super) now: Timestamp,
     pub(super) seq: u64,
     /// Whether any row was written: then the time of this batch is time that has been used.
@@ -52,9 +54,11 @@ impl<'a> Batch<'a> {
         path: &'a Path,
         clock: Timestamp,
         ids: &'a mut Ids,
+        recent: &'a mut Recent,
         company: Company,
     ) -> Result<Self, StoreError> {
-        let counters = || {
+        let mut counters = || {
+            recent.revise(connection)?;
             let mut query =
                 connection.prepare_cached("SELECT last_seq, last_at FROM projects WHERE project = ?1")?;
             query
@@ -66,6 +70,7 @@ impl<'a> Batch<'a> {
             connection,
             path,
             ids,
+            recent,
             now,
             seq,
             wrote: Cell::new(false),
@@ -138,15 +143,30 @@ impl<'a> Batch<'a> {
         if let Some(envelope) = self.replay(request)? {
             return Ok(Receipt { envelope, seq: self.seq, fresh: false });
         }
-        let snapshot = self.snapshot(request.command.feature_id(), request.command.question_id())?;
+        let feature_id = request.command.feature_id();
+        let (mut snapshot, mut bytes) = self.current(feature_id)?;
+        if let Some(id) = request.command.question_id()
+            && snapshot.question(id).is_none()
+        {
+            snapshot.questions.extend(self.closed(feature_id, id)?);
+        }
         let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
-        self.write(decision.expiry)?;
-        let (change, envelope) = decision.outcome?;
-        self.write(change)?;
+        self.write(decision.expiry.as_ref())?;
+        let (change, envelope) = match decision.outcome {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                self.recent.keep(feature_id.clone(), decision.state, bytes);
+                return Err(refusal.into());
+            }
+        };
+        self.write(change.as_ref())?;
         self.execute(
             "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
             (PROJECT, request.operation_id.as_str(), &request.digest, envelope.as_str()),
         )?;
+        bytes = if decision.state.open_questions().next().is_none() { 0 } else { bytes };
+        bytes += change.as_ref().map_or(0, Change::len);
+        self.recent.keep(feature_id.clone(), decision.state, bytes);
         Ok(Receipt { envelope, seq: self.seq, fresh: true })
     }
 
@@ -175,21 +195,20 @@ impl<'a> Batch<'a> {
         let mut changed = 0;
         for feature_id in &due {
             let feature_id = FeatureId::parse(feature_id)?;
-            let snapshot = self.snapshot(&feature_id, None)?;
+            let (snapshot, _) = self.current(&feature_id)?;
             let expiry = lifecycle::expire_due(&snapshot, self.now);
             let change = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)?;
             changed += usize::from(change.is_some());
-            self.write(change)?;
+            self.write(change.as_ref())?;
         }
         Ok(changed)
     }
 
-    /// The feature, its open questions and the named one.
-    fn snapshot(
-        &self,
-        feature_id: &FeatureId,
-        question_id: Option<&QuestionId>,
-    ) -> Result<Snapshot, StoreError> {
+    /// The feature and its open questions.
+    fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
+        if let Some(kept) = self.recent.take(feature_id) {
+            return Ok(kept);
+        }
         let feature = self.first(
             "SELECT record FROM features WHERE project = ?1 AND feature_id = ?2",
             (PROJECT, feature_id.as_str()),
@@ -200,22 +219,22 @@ impl<'a> Batch<'a> {
             (PROJECT, feature_id.as_str()),
             |row| row.get::<_, String>(0),
         )?;
-        let mut snapshot = snapshot(feature.as_deref(), &records)?;
-        if let Some(id) = question_id
-            && snapshot.question(id).is_none()
-        {
-            let named = self.first(
-                "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
-                (PROJECT, id.as_str(), feature_id.as_str()),
-                |row| row.get::<_, String>(0),
-            )?;
-            snapshot.questions.extend(named.map(|record| parse_question(&record)).transpose()?);
-        }
-        Ok(snapshot)
+        let bytes = feature.iter().chain(&records).map(String::len).sum();
+        Ok((snapshot(feature.as_deref(), &records)?, bytes))
+    }
+
+    /// A question of the feature that is not open.
+    fn closed(&self, feature_id: &FeatureId, id: &QuestionId) -> Result<Option<Question>, StoreError> {
+        let record = self.first(
+            "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
+            (PROJECT, id.as_str(), feature_id.as_str()),
+            |row| row.get::<_, String>(0),
+        )?;
+        record.map(|record| parse_question(&record)).transpose()
     }
 
     /// Writes the rows of a change.
-    pub(super) fn write(&mut self, change: Option<Change>) -> Result<(), StoreError> {
+    pub(super) fn write(&mut self, change: Option<&Change>) -> Result<(), StoreError> {
         let Some(change) = change else { return Ok(()) };
         for row in &change.events {
             self.execute(

@@ -14,10 +14,8 @@ impl Reader<'_> {
     /// A page of everything open, the most urgent first.
     pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Inbox, StoreError> {
         let now = self.now().as_millis();
-        let due = "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT 1";
-        if !self.texts(due, &[&now])?.is_empty() {
-            // What the clock has done to a feature may close more than the question that is due. Rare and short:
-            // whoever watches the deadlines writes it down in the next moment.
+        if self.something_is_due()? {
+            // What the clock has done to a feature may close more than the question that is due.
             let filter = QuestionFilter::Only(QuestionStatus::Open);
             let page = QuestionPage { feature: None, filter, after: None, limit: usize::MAX };
             return Ok(Inbox::of(self.questions(&page)?, skip, limit));

@@ -12,6 +12,7 @@ mod inbox;
 #[cfg(test)]
 mod plan;
 mod read;
+mod recent;
 mod shelf;
 mod verify;
 mod watch;

@@ -13,14 +13,14 @@ use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
 
 /// One snapshot of the file, and the time it is looked at.
 pub(super) struct Reader<'a> {
-    pub(super) transaction: Transaction<'a>,
+    pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
     now: Timestamp,
 }
@@ -31,15 +31,13 @@ impl<'a> Reader<'a> {
         path: &'a Path,
         clock: Timestamp,
     ) -> Result<Self, StoreError> {
-        let begin = || {
-            let transaction = connection.unchecked_transaction()?;
-            let last_at: i64 = transaction
-                .prepare_cached("SELECT last_at FROM projects WHERE project = ?1")?
-                .query_row([PROJECT], |row| row.get(0))?;
-            Ok((transaction, last_at))
-        };
-        let (transaction, last_at) = begin().map_err(|error| explain(path, &error))?;
-        Ok(Reader { transaction, path, now: clock.max(Timestamp::from_millis(last_at)) })
+        let begin = || connection.prepare_cached("BEGIN")?.execute(());
+        begin().map_err(|error| explain(path, &error))?;
+        let mut reader = Reader { connection, path, now: clock };
+        let last_at =
+            reader.rows("SELECT last_at FROM projects WHERE project = ?1", &[], |row| row.get(0))?;
+        reader.now = clock.max(Timestamp::from_millis(last_at.first().copied().unwrap_or_default()));
+        Ok(reader)
     }
 
     pub(super) fn now(&self) -> Timestamp {
@@ -60,6 +58,17 @@ impl<'a> Reader<'a> {
             &[&id.as_str()],
         )?;
         snapshot(feature.first().map(String::as_str), &open)
+    }
+
+    /// Whether the clock has done anything that is not written yet. Rare and short: whoever watches the deadlines
+    /// writes it down in the next moment.
+    pub(super) fn something_is_due(&self) -> Result<bool, StoreError> {
+        let due = self.rows(
+            "SELECT 1 FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT 1",
+            &[&self.now.as_millis()],
+            |row| row.get::<_, i64>(0),
+        )?;
+        Ok(!due.is_empty())
     }
 
     /// What is due and not written yet, of one feature or of all. Usually nothing.
@@ -107,7 +116,7 @@ impl<'a> Reader<'a> {
         let Some(question) = found.first().map(|record| parse_question(record)).transpose()? else {
             return Ok(None);
         };
-        if !question.is_open() {
+        if !question.is_open() || !self.something_is_due()? {
             return Ok(Some(question));
         }
         Ok(self.view(&question.feature_id)?.question(id).cloned())
@@ -165,9 +174,9 @@ impl<'a> Reader<'a> {
     pub(super) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT min(expires_at) FROM questions WHERE project = ?1 AND status = 'open' AND expires_at IS NOT NULL";
         #[cfg(test)]
-        super::plan::note(&self.transaction, sql);
+        super::plan::note(self.connection, sql);
         let run =
-            || self.transaction.prepare_cached(sql)?.query_row([PROJECT], |row| row.get::<_, Option<i64>>(0));
+            || self.connection.prepare_cached(sql)?.query_row([PROJECT], |row| row.get::<_, Option<i64>>(0));
         run().map(|at| at.map(Timestamp::from_millis)).map_err(|error| explain(self.path, &error))
     }
 
@@ -201,7 +210,7 @@ impl<'a> Reader<'a> {
 
     /// The last event there is.
     pub(super) fn last_seq(&self) -> Result<u64, StoreError> {
-        super::connect::last_seq(&self.transaction, self.path)
+        super::connect::last_seq(self.connection, self.path)
     }
 
     pub(super) fn feature_files(
@@ -277,9 +286,9 @@ impl<'a> Reader<'a> {
         let mut all: Vec<&dyn ToSql> = vec![&PROJECT];
         all.extend(params);
         #[cfg(test)]
-        super::plan::note(&self.transaction, sql);
+        super::plan::note(self.connection, sql);
         let run = || {
-            self.transaction
+            self.connection
                 .prepare_cached(sql)?
                 .query_map(all.as_slice(), map)?
                 .collect::<rusqlite::Result<Vec<T>>>()
@@ -290,9 +299,17 @@ impl<'a> Reader<'a> {
     /// What SQLite itself thinks of the file; `ok` when all is well.
     pub(super) fn integrity(&self) -> Result<String, StoreError> {
         let run = || {
-            self.transaction.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).optional()
+            self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).optional()
         };
         run().map(Option::unwrap_or_default).map_err(|error| explain(self.path, &error))
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        let end = || self.connection.prepare_cached("COMMIT")?.execute(());
+        // When even this fails the connection is beyond use, and the next BEGIN says so.
+        let _ = end();
     }
 }
 

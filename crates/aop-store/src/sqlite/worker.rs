@@ -3,6 +3,7 @@
 
 use super::batch::{Batch, Company};
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
+use super::recent::Recent;
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
 use crate::fault::crash_point;
@@ -27,6 +28,7 @@ pub(super) struct Worker {
     pub(super) lock: File,
     clock: Arc<dyn Clock>,
     ids: Ids,
+    recent: Recent,
     pages: Arc<AtomicI32>,
     /// A secret was erased, and older copies of its page may still stand in the log.
     erased: bool,
@@ -44,8 +46,8 @@ impl Worker {
             }))
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
-        let ids = Ids::new();
-        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, pages, erased: false })
+        let (ids, recent) = (Ids::new(), Recent::default());
+        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, pages, erased: false })
     }
 
     /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is the last event
@@ -62,7 +64,8 @@ impl Worker {
             statement.and_then(|mut statement| statement.execute(())).map_err(|error| explain(path, &error))
         };
         let result = run("BEGIN IMMEDIATE").and_then(|_| {
-            let mut batch = Batch::begin(&self.connection, path, self.clock.now(), &mut self.ids, company)?;
+            let (now, recent) = (self.clock.now(), &mut self.recent);
+            let mut batch = Batch::begin(&self.connection, path, now, &mut self.ids, recent, company)?;
             work(&mut batch);
             let (seq, erased) = batch.finish()?;
             crash_point("before_commit");
@@ -71,6 +74,9 @@ impl Worker {
             self.erased |= erased;
             Ok(seq)
         });
+        if result.is_err() {
+            self.recent.clear();
+        }
         if result.is_err() && !self.connection.is_autocommit() {
             // When even this fails the connection is beyond use, and the next BEGIN says so.
             let _ = run("ROLLBACK");
