@@ -48,6 +48,8 @@ pub(crate) struct Change {
     pub(crate) events: Vec<EventRow>,
     pub(crate) spec: Option<String>,
     pub(crate) feature: FeatureRow,
+    /// The ids of the questions that are open then, a space between two.
+    pub(crate) open: String,
     pub(crate) questions: Vec<QuestionRow>,
     /// Question id and answer.
     pub(crate) secrets: Vec<(String, String)>,
@@ -75,6 +77,7 @@ impl Change {
             events: Vec::with_capacity(events.len()),
             spec: None,
             feature: FeatureRow { columns: feature_columns(feature), record: json(feature)? },
+            open: open_ids(state),
             questions: Vec::new(),
             secrets: secrets.iter().map(|s| (s.question_id.to_string(), s.answer.to_string())).collect(),
             wipes_secrets: feature.status.is_terminal(),
@@ -156,6 +159,13 @@ pub(crate) fn question_columns(question: &Question) -> QuestionColumns {
         question.expires_at.map(Timestamp::as_millis),
         answered_at(question).map(Timestamp::as_millis),
     )
+}
+
+/// The ids of a feature's open questions as one text, in their own order.
+pub(crate) fn open_ids(state: &Snapshot) -> String {
+    let mut ids: Vec<&str> = state.open_questions().map(|question| question.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.join(" ")
 }
 
 /// When a question was answered, if it was.

@@ -11,7 +11,6 @@ use aop_kernel::Envelope;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
-use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::Value;
@@ -148,7 +147,8 @@ impl<'a> Batch<'a> {
         if let Some(id) = request.command.question_id()
             && snapshot.question(id).is_none()
         {
-            snapshot.questions.extend(self.closed(feature_id, id)?);
+            let record = self.question(feature_id, id.as_str())?;
+            snapshot.questions.extend(record.map(|record| parse_question(&record)).transpose()?);
         }
         let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
         self.write(decision.expiry.as_ref())?;
@@ -209,28 +209,27 @@ impl<'a> Batch<'a> {
         if let Some(kept) = self.recent.take(feature_id) {
             return Ok(kept);
         }
-        let feature = self.first(
-            "SELECT record FROM features WHERE project = ?1 AND feature_id = ?2",
-            (PROJECT, feature_id.as_str()),
-            |row| row.get::<_, String>(0),
-        )?;
-        let records = self.all(
-            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'open'",
-            (PROJECT, feature_id.as_str()),
-            |row| row.get::<_, String>(0),
-        )?;
+        let (feature, open) = self
+            .first(
+                "SELECT record, open FROM features WHERE project = ?1 AND feature_id = ?2",
+                (PROJECT, feature_id.as_str()),
+                |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+            )?
+            .unzip();
+        let ids = open.iter().flat_map(|open| open.split_whitespace());
+        let records = ids.filter_map(|id| self.question(feature_id, id).transpose());
+        let records = records.collect::<Result<Vec<_>, _>>()?;
         let bytes = feature.iter().chain(&records).map(String::len).sum();
         Ok((snapshot(feature.as_deref(), &records)?, bytes))
     }
 
-    /// A question of the feature that is not open.
-    fn closed(&self, feature_id: &FeatureId, id: &QuestionId) -> Result<Option<Question>, StoreError> {
-        let record = self.first(
+    /// The record of one question of the feature.
+    fn question(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
+        self.first(
             "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
-            (PROJECT, id.as_str(), feature_id.as_str()),
-            |row| row.get::<_, String>(0),
-        )?;
-        record.map(|record| parse_question(&record)).transpose()
+            (PROJECT, id, feature_id.as_str()),
+            |row| row.get(0),
+        )
     }
 
     /// Writes the rows of a change.
@@ -254,9 +253,10 @@ impl<'a> Batch<'a> {
             )?;
         }
         self.execute(
-            "INSERT INTO features (project, feature_id, status, adhoc, version, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6",
-            (PROJECT, feature_id, status, adhoc, version, &change.feature.record),
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7",
+            (PROJECT, feature_id, status, adhoc, version, &change.feature.record, &change.open),
         )?;
         for QuestionRow { columns: (id, feature, status, created, expires, answered), record } in
             &change.questions

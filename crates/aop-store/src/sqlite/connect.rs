@@ -13,7 +13,10 @@ use ulid::Ulid;
 const APPLICATION_ID: i64 = 0x616f_7031;
 
 /// Every migration in order; a file's `user_version` says how many it has.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_start.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_start.sql"),
+    include_str!("../../migrations/sqlite/0002_fewer_trees.sql"),
+];
 
 /// How long to wait for a lock that SQLite itself holds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);

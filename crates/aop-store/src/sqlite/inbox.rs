@@ -53,7 +53,7 @@ impl Reader<'_> {
     ) -> Result<Vec<Recorded>, StoreError> {
         let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
         let rows = self.rows(
-            "SELECT e.seq, e.event FROM log l JOIN events e ON e.project = l.project AND e.seq = l.seq
+            "SELECT e.seq, e.event FROM log l CROSS JOIN events e ON e.project = l.project AND e.seq = l.seq
              WHERE l.project = ?1 AND l.feature_id = ?2 AND l.seq < ?3 ORDER BY l.seq DESC LIMIT ?4",
             &[&id.as_str(), &before, &signed(limit)],
             super::read::seq_and_text,

@@ -4,7 +4,9 @@ use super::connect::{PROJECT, explain};
 use crate::error::StoreError;
 use crate::overlay::Overlay;
 use crate::port::{EventPage, FeatureFiles, FeaturePage, QuestionPage};
-use crate::rows::{parse, parse_changed, parse_event, parse_feature, parse_question, snapshot};
+use crate::rows::{
+    in_list_order, parse, parse_changed, parse_event, parse_feature, parse_question, snapshot,
+};
 use aop_kernel::event::{Recorded, Snapshot};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -52,12 +54,24 @@ impl<'a> Reader<'a> {
     fn committed(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
         let feature = self
             .texts("SELECT record FROM features WHERE project = ?1 AND feature_id = ?2", &[&id.as_str()])?;
-        let open = self.texts(
-            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'open'
-             ORDER BY created_at, question_id",
-            &[&id.as_str()],
-        )?;
-        snapshot(feature.first().map(String::as_str), &open)
+        snapshot(feature.first().map(String::as_str), &self.open_records(id)?)
+    }
+
+    /// The records of a feature's open questions.
+    fn open_records(&self, id: &FeatureId) -> Result<Vec<String>, StoreError> {
+        let open =
+            self.texts("SELECT open FROM features WHERE project = ?1 AND feature_id = ?2", &[&id.as_str()])?;
+        let mut records = Vec::new();
+        for id in open.iter().flat_map(|open| open.split_whitespace()) {
+            records.extend(self.record(id)?);
+        }
+        Ok(records)
+    }
+
+    fn record(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let mut found =
+            self.texts("SELECT record FROM questions WHERE project = ?1 AND question_id = ?2", &[&id])?;
+        Ok(found.pop())
     }
 
     /// Whether the clock has done anything that is not written yet. Rare and short: whoever watches the deadlines
@@ -111,11 +125,8 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn question(&self, id: &QuestionId) -> Result<Option<Question>, StoreError> {
-        let found = self
-            .texts("SELECT record FROM questions WHERE project = ?1 AND question_id = ?2", &[&id.as_str()])?;
-        let Some(question) = found.first().map(|record| parse_question(record)).transpose()? else {
-            return Ok(None);
-        };
+        let Some(record) = self.record(id.as_str())? else { return Ok(None) };
+        let question = parse_question(&record)?;
         if !question.is_open() || !self.something_is_due()? {
             return Ok(Some(question));
         }
@@ -129,6 +140,9 @@ impl<'a> Reader<'a> {
     }
 
     fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<Question>, StoreError> {
+        if let (QuestionFilter::Only(QuestionStatus::Open), Some(feature)) = (page.filter, &page.feature) {
+            return self.open_rows(page, feature, limit);
+        }
         let mut sql = String::from("SELECT record FROM questions WHERE project = ?1");
         let mut values: Vec<Box<dyn ToSql>> = Vec::new();
         let mut bind = |condition: &str, value: Box<dyn ToSql>, sql: &mut String| {
@@ -161,6 +175,28 @@ impl<'a> Reader<'a> {
         self.texts(&sql, &borrowed)?.iter().map(|record| parse_question(record)).collect()
     }
 
+    /// The open questions of one feature that belong on the page and are not due.
+    fn open_rows(
+        &self,
+        page: &QuestionPage,
+        feature: &FeatureId,
+        limit: usize,
+    ) -> Result<Vec<Question>, StoreError> {
+        let mut open = self
+            .open_records(feature)?
+            .iter()
+            .map(|record| parse_question(record))
+            .collect::<Result<Vec<_>, _>>()?;
+        open.retain(|question| {
+            let is_after =
+                |(at, id): &(Timestamp, QuestionId)| (question.created_at, &question.id) > (*at, id);
+            question.is_open() && !question.is_due(self.now) && page.after.as_ref().is_none_or(is_after)
+        });
+        in_list_order(&mut open);
+        open.truncate(limit);
+        Ok(open)
+    }
+
     pub(super) fn recent_answers(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
         let rows = self.texts(
             "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'answered'
@@ -185,7 +221,7 @@ impl<'a> Reader<'a> {
         let after = page.after.cast_signed();
         let rows = match &page.feature {
             Some(feature) => self.rows(
-                "SELECT e.seq, e.event FROM log l JOIN events e ON e.project = l.project AND e.seq = l.seq
+                "SELECT e.seq, e.event FROM log l CROSS JOIN events e ON e.project = l.project AND e.seq = l.seq
                  WHERE l.project = ?1 AND l.seq > ?2 AND l.feature_id = ?3 ORDER BY l.seq LIMIT ?4",
                 &[&after, &feature.as_str(), &limit],
                 seq_and_text,
