@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// The arguments of one call, being taken.
-pub(super) struct Args {
+pub(super) struct Args<'a> {
     tool: &'static str,
-    left: Map<String, Value>,
+    given: &'a Map<String, Value>,
     known: Vec<&'static str>,
 }
 
-impl Args {
-    pub(super) fn new(tool: &'static str, input: &Value) -> Result<Self, Refusal> {
+impl<'a> Args<'a> {
+    pub(super) fn new(tool: &'static str, input: &'a Value) -> Result<Self, Refusal> {
         match input {
-            Value::Object(map) => Ok(Args { tool, left: map.clone(), known: Vec::new() }),
+            Value::Object(given) => Ok(Args { tool, given, known: Vec::with_capacity(16) }),
             other => Err(Refusal::invalid_argument(format!(
                 "the arguments of {tool} are a JSON object, not {}",
                 quoted(&other.to_string())
@@ -30,7 +30,7 @@ impl Args {
     /// Takes an optional argument; null counts as absent.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
-        self.left.remove(key).filter(|value| !value.is_null())
+        self.given.get(key).filter(|value| !value.is_null()).cloned()
     }
 
     fn required(&mut self, key: &'static str) -> Result<Value, Refusal> {
@@ -123,7 +123,7 @@ impl Args {
 
     /// Everything has been taken; whatever is left is unknown.
     pub(super) fn finish(self) -> Result<(), Refusal> {
-        match self.left.keys().next() {
+        match self.given.keys().find(|key| !self.known.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => {
                 Err(Refusal::invalid_argument(format!("{} takes no argument {}", self.tool, quoted(key)))

@@ -161,7 +161,7 @@ fn longest(value: &Value) -> usize {
     }
 }
 
-fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Query, Refusal> {
+fn read(tool: Tool, caller: &Caller, mut args: Args<'_>, rules: &Rules) -> Result<Query, Refusal> {
     if tool == Tool::FeatureList {
         let status = args.optional_one_of("status", STATUSES)?;
         let all = args.optional_bool("all")?.unwrap_or(false);
@@ -197,7 +197,7 @@ fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Qu
 fn mutation(
     tool: Tool,
     caller: &Caller,
-    mut args: Args,
+    mut args: Args<'_>,
     rules: &Rules,
 ) -> Result<(Command, String), Refusal> {
     let digest = |normal: &Value| digest(tool.name(), caller.role, &Sorted(normal));
@@ -252,7 +252,7 @@ fn mutation(
 fn question_create(
     caller: &Caller,
     feature_id: FeatureId,
-    args: &mut Args,
+    args: &mut Args<'_>,
     rules: &Rules,
 ) -> Result<(Command, String), Refusal> {
     let role: Role = args.one_of("role", ROLES)?;
