@@ -13,7 +13,7 @@ use rusqlite::types::ToSql;
 impl Reader<'_> {
     /// A page of everything open, the most urgent first.
     pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Inbox, StoreError> {
-        let now = self.now().as_millis();
+        let now = self.now()?.as_millis();
         if self.something_is_due()? {
             // What the clock has done to a feature may close more than the question that is due.
             let filter = QuestionFilter::Only(QuestionStatus::Open);

@@ -123,7 +123,7 @@ impl Store for SqliteStore {
     }
 
     fn now(&self) -> Pending<'_, Timestamp> {
-        self.read(|reader| Ok(reader.now()))
+        self.read(|reader| reader.now())
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {

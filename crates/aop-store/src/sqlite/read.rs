@@ -17,6 +17,7 @@ use aop_kernel::tools::QuestionFilter;
 use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -24,7 +25,8 @@ use std::path::Path;
 pub(super) struct Reader<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
-    now: Timestamp,
+    clock: Timestamp,
+    now: OnceCell<Timestamp>,
 }
 
 impl<'a> Reader<'a> {
@@ -35,20 +37,22 @@ impl<'a> Reader<'a> {
     ) -> Result<Self, StoreError> {
         let begin = || connection.prepare_cached("BEGIN")?.execute(());
         begin().map_err(|error| explain(path, &error))?;
-        let mut reader = Reader { connection, path, now: clock };
-        let last_at =
-            reader.rows("SELECT last_at FROM projects WHERE project = ?1", &[], |row| row.get(0))?;
-        reader.now = clock.max(Timestamp::from_millis(last_at.first().copied().unwrap_or_default()));
-        Ok(reader)
+        Ok(Reader { connection, path, clock, now: OnceCell::new() })
     }
 
-    pub(super) fn now(&self) -> Timestamp {
-        self.now
+    /// The time, but never earlier than that of any commit in this snapshot.
+    pub(super) fn now(&self) -> Result<Timestamp, StoreError> {
+        if let Some(now) = self.now.get() {
+            return Ok(*now);
+        }
+        let used = self.rows("SELECT last_at FROM projects WHERE project = ?1", &[], |row| row.get(0))?;
+        let used = used.into_iter().map(Timestamp::from_millis);
+        Ok(*self.now.get_or_init(|| used.fold(self.clock, Timestamp::max)))
     }
 
     /// The feature with its open questions, as the clock leaves them.
     pub(super) fn view(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
-        Ok(expire_due(&self.committed(id)?, self.now).state)
+        Ok(expire_due(&self.committed(id)?, self.now()?).state)
     }
 
     fn committed(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
@@ -79,7 +83,7 @@ impl<'a> Reader<'a> {
     pub(super) fn something_is_due(&self) -> Result<bool, StoreError> {
         let due = self.rows(
             "SELECT 1 FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT 1",
-            &[&self.now.as_millis()],
+            &[&self.now()?.as_millis()],
             |row| row.get::<_, i64>(0),
         )?;
         Ok(!due.is_empty())
@@ -89,7 +93,7 @@ impl<'a> Reader<'a> {
     fn overlay(&self, only: Option<&FeatureId>) -> Result<Overlay, StoreError> {
         let due = self.texts(
             "SELECT DISTINCT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2",
-            &[&self.now.as_millis()],
+            &[&self.now()?.as_millis()],
         )?;
         let mut overlay = Overlay::default();
         for id in due {
@@ -97,7 +101,7 @@ impl<'a> Reader<'a> {
             if only.is_some_and(|only| *only != id) {
                 continue;
             }
-            overlay.add(&self.committed(&id)?, self.now);
+            overlay.add(&self.committed(&id)?, self.now()?);
         }
         Ok(overlay)
     }
@@ -153,7 +157,7 @@ impl<'a> Reader<'a> {
             QuestionFilter::All => {}
             QuestionFilter::Only(QuestionStatus::Open) => {
                 // Spelled out, because only then SQLite may use the index that has the open ones alone.
-                let now = self.now.as_millis();
+                let now = self.now()?.as_millis();
                 let open = " AND status = 'open' AND (expires_at IS NULL OR expires_at > {})";
                 bind(open, Box::new(now), &mut sql);
             }
@@ -182,6 +186,7 @@ impl<'a> Reader<'a> {
         feature: &FeatureId,
         limit: usize,
     ) -> Result<Vec<Question>, StoreError> {
+        let now = self.now()?;
         let mut open = self
             .open_records(feature)?
             .iter()
@@ -190,7 +195,7 @@ impl<'a> Reader<'a> {
         open.retain(|question| {
             let is_after =
                 |(at, id): &(Timestamp, QuestionId)| (question.created_at, &question.id) > (*at, id);
-            question.is_open() && !question.is_due(self.now) && page.after.as_ref().is_none_or(is_after)
+            question.is_open() && !question.is_due(now) && page.after.as_ref().is_none_or(is_after)
         });
         in_list_order(&mut open);
         open.truncate(limit);
