@@ -96,8 +96,9 @@ fn run_id_valid(text: &str) -> bool {
 }
 
 fn ulid_valid(text: &str) -> bool {
-    const CROCKFORD: &[u8] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    text.len() == 26 && text.as_bytes()[0] <= b'7' && text.bytes().all(|byte| CROCKFORD.contains(&byte))
+    // Crockford's digits: neither I, L, O nor U.
+    let digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'H' | b'J' | b'K' | b'M' | b'N' | b'P'..=b'T' | b'V'..=b'Z');
+    text.len() == 26 && text.as_bytes()[0] <= b'7' && text.bytes().all(digit)
 }
 
 fn operation_id_valid(text: &str) -> bool {
@@ -131,12 +132,18 @@ mod tests {
     #[test]
     fn question_ids_are_q_and_an_upper_case_ulid() {
         assert!(QuestionId::parse("q_01J9ZQ4V7K3M2N1P0R5S6T7V8W").is_ok());
+        assert!(QuestionId::parse("q_0123456789ABCDEFGHJKMNPQRS").is_ok());
+        assert!(QuestionId::parse("q_0000000000000000000TVWXYZ0").is_ok());
         for bad in [
             "q_01j9zq4v7k3m2n1p0r5s6t7v8w",
             "q_01J9ZQ4V7K3M2N1P0R5S6T7V8",
             "01J9ZQ4V7K3M2N1P0R5S6T7V8W",
             "q_81J9ZQ4V7K3M2N1P0R5S6T7V8W",
             "q_01J9ZQ4V7K3M2N1P0R5S6T7VIW",
+            "q_01J9ZQ4V7K3M2N1P0R5S6T7VLW",
+            "q_01J9ZQ4V7K3M2N1P0R5S6T7VOW",
+            "q_01J9ZQ4V7K3M2N1P0R5S6T7VUW",
+            "q_01J9ZQ4V7K3M2N1P0R5S6T7V:W",
             "../x",
         ] {
             assert!(QuestionId::parse(bad).is_err(), "{bad}");

@@ -89,7 +89,7 @@ pub fn one_line(text: &str) -> String {
             line.push(' ');
         }
         line.push_str(word);
-        if line.chars().count() > SHOWN {
+        if line.len() > SHOWN && line.chars().count() > SHOWN {
             let cut: String = line.chars().take(SHOWN).collect();
             return format!("{cut}…");
         }

@@ -31,10 +31,8 @@ impl Timestamp {
         let parsed: jiff::Timestamp = text.parse().ok()?;
         Some(Timestamp::from_millis(parsed.as_millisecond()))
     }
-}
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn written(self) -> [u8; 24] {
         let instant = jiff::Timestamp::from_millisecond(self.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         let utc = jiff::tz::Offset::UTC.to_datetime(instant);
         // Digit by digit: records are full of times, and formatting machinery costs more than all the rest.
@@ -54,13 +52,19 @@ impl fmt::Display for Timestamp {
         put(16, utc.minute().into());
         put(19, utc.second().into());
         put(23, utc.millisecond());
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.written()).unwrap_or_default())
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(std::str::from_utf8(&self.written()).unwrap_or_default())
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::error::StoreError;
 use crate::rows::{
-    FeatureColumns, FeatureRow, QuestionColumns, QuestionRow, feature_columns, parse_feature, parse_question,
-    question_columns,
+    FeatureColumns, FeatureRow, QuestionColumns, QuestionRow, feature_columns, open_ids, parse_feature,
+    parse_question, question_columns,
 };
 use aop_kernel::event::{Event, Recorded};
 use aop_kernel::ids::FeatureId;
@@ -31,6 +31,16 @@ impl Told {
             self.specs.insert(recorded.stamped.feature_id.clone(), spec.clone());
         }
         self.replay.apply(recorded);
+    }
+
+    /// Compares lists of open questions, by feature, with what was heard; for a store that keeps such lists.
+    pub(crate) fn check_open(&mut self, lists: &BTreeMap<String, String>) {
+        for (id, snapshot) in &self.replay.features {
+            if lists.get(id.as_str()).is_some_and(|list| *list != open_ids(snapshot)) {
+                let finding = format!("the open questions of feature '{id}' differ from what its log says");
+                self.findings.push(finding);
+            }
+        }
     }
 
     /// Compares the counter and the tables with what was heard.

@@ -29,17 +29,19 @@ pub(crate) fn decide(
     ids: &mut Ids,
     seq: &mut u64,
 ) -> Result<Decision, StoreError> {
-    let expired = lifecycle::expire_due(snapshot, now);
-    let expiry = Change::of(&expired.events, &expired.state, &expired.secrets, seq)?;
-    let mut state = expired.state;
-    let moment = Moment { now, question_id: ids.question(now)? };
-    let outcome = match lifecycle::apply(&state, request, &moment, rules) {
-        Err(refusal) => Err(refusal),
-        Ok(outcome) => {
-            state = outcome.state;
-            let change = Change::of(&outcome.events, &state, outcome.secret.as_slice(), seq)?;
-            Ok((change, outcome.envelope))
-        }
+    let is_due = snapshot.questions.iter().any(|question| question.is_due(now));
+    let expired = is_due.then(|| lifecycle::expire_due(snapshot, now));
+    let expiry = match &expired {
+        Some(expired) => Change::of(&expired.events, &expired.state, &expired.secrets, seq)?,
+        None => None,
     };
-    Ok(Decision { expiry, outcome, state })
+    let moment = Moment { now, question_id: ids.question(now)? };
+    let before = expired.as_ref().map_or(snapshot, |expired| &expired.state);
+    match lifecycle::apply(before, request, &moment, rules) {
+        Err(refusal) => Ok(Decision { expiry, outcome: Err(refusal), state: before.clone() }),
+        Ok(outcome) => {
+            let change = Change::of(&outcome.events, &outcome.state, outcome.secret.as_slice(), seq)?;
+            Ok(Decision { expiry, outcome: Ok((change, outcome.envelope)), state: outcome.state })
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! What a change looks like as rows, and rows as records again: the part of every database that is the same.
 
 use crate::error::StoreError;
-use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
+use aop_kernel::event::{Actor, Event, Recorded, Snapshot, Stamped};
 use aop_kernel::feature::Feature;
-use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
 use aop_kernel::lifecycle::Secret;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
@@ -48,6 +48,8 @@ pub(crate) struct Change {
     pub(crate) events: Vec<EventRow>,
     pub(crate) spec: Option<String>,
     pub(crate) feature: FeatureRow,
+    /// The ids of the questions that are open then, a space between two.
+    pub(crate) open: String,
     pub(crate) questions: Vec<QuestionRow>,
     /// Question id and answer.
     pub(crate) secrets: Vec<(String, String)>,
@@ -56,6 +58,11 @@ pub(crate) struct Change {
 }
 
 impl Change {
+    /// How long its records are.
+    pub(crate) fn len(&self) -> usize {
+        self.feature.record.len() + self.questions.iter().map(|row| row.record.len()).sum::<usize>()
+    }
+
     /// The rows of these events; `state` is the state after them. `None` when nothing happened. The events are
     /// counted on from `seq`.
     pub(crate) fn of(
@@ -70,13 +77,12 @@ impl Change {
             events: Vec::with_capacity(events.len()),
             spec: None,
             feature: FeatureRow { columns: feature_columns(feature), record: json(feature)? },
+            open: open_ids(state),
             questions: Vec::new(),
             secrets: secrets.iter().map(|s| (s.question_id.to_string(), s.answer.to_string())).collect(),
             wipes_secrets: feature.status.is_terminal(),
         };
         for stamped in events {
-            *seq += 1;
-            change.events.push(event_row(*seq, stamped)?);
             match &stamped.event {
                 Event::FeatureCreated { spec: Some(spec), .. } => change.spec = Some(spec.clone()),
                 event => touched.extend(event.question_id()),
@@ -86,34 +92,80 @@ impl Change {
             let row = QuestionRow { columns: question_columns(question), record: json(question)? };
             change.questions.push(row);
         }
+        for stamped in events {
+            *seq += 1;
+            change.events.push(event_row(*seq, stamped, state, &change.questions)?);
+        }
         Ok(Some(change))
     }
 }
 
-fn event_row(seq: u64, stamped: &Stamped) -> Result<EventRow, StoreError> {
+fn event_row(
+    seq: u64,
+    stamped: &Stamped,
+    state: &Snapshot,
+    questions: &[QuestionRow],
+) -> Result<EventRow, StoreError> {
+    let question_id = stamped.event.question_id().map(QuestionId::as_str);
+    let written = match &stamped.event {
+        Event::QuestionOpened { question } if state.question(&question.id) == Some(&**question) => {
+            questions.iter().find(|row| Some(row.columns.0.as_str()) == question_id)
+        }
+        _ => None,
+    };
     Ok(EventRow {
         seq: seq.cast_signed(),
-        feature_id: stamped.feature_id.to_string(),
+        feature_id: stamped.feature_id.as_str().to_owned(),
         at: stamped.at.as_millis(),
-        question_id: stamped.event.question_id().map(QuestionId::to_string),
+        question_id: question_id.map(str::to_owned),
         line: aop_kernel::log::sentence(stamped),
-        event: json(stamped)?,
+        event: match written {
+            Some(row) => opened(stamped, &row.record)?,
+            None => json(stamped)?,
+        },
     })
 }
 
+/// The event of a question whose record, the longest part of it, is written already.
+fn opened(stamped: &Stamped, record: &str) -> Result<String, StoreError> {
+    #[derive(Serialize)]
+    struct Head<'a> {
+        feature_id: &'a FeatureId,
+        at: Timestamp,
+        actor: Actor,
+        operation_id: &'a Option<OperationId>,
+        r#type: &'static str,
+    }
+    let Stamped { feature_id, at, actor, operation_id, event } = stamped;
+    let mut text = json(&Head { feature_id, at: *at, actor: *actor, operation_id, r#type: event.name() })?;
+    text.pop();
+    text.push_str(",\"question\":");
+    text.push_str(record);
+    text.push('}');
+    Ok(text)
+}
+
 pub(crate) fn feature_columns(feature: &Feature) -> FeatureColumns {
-    (feature.id.to_string(), feature.status.to_string(), feature.adhoc, feature.version.cast_signed())
+    let (id, status) = (feature.id.as_str().to_owned(), feature.status.as_str().to_owned());
+    (id, status, feature.adhoc, feature.version.cast_signed())
 }
 
 pub(crate) fn question_columns(question: &Question) -> QuestionColumns {
     (
-        question.id.to_string(),
-        question.feature_id.to_string(),
+        question.id.as_str().to_owned(),
+        question.feature_id.as_str().to_owned(),
         question.state.status().as_str().to_owned(),
         question.created_at.as_millis(),
         question.expires_at.map(Timestamp::as_millis),
         answered_at(question).map(Timestamp::as_millis),
     )
+}
+
+/// The ids of a feature's open questions as one text, in their own order.
+pub(crate) fn open_ids(state: &Snapshot) -> String {
+    let mut ids: Vec<&str> = state.open_questions().map(|question| question.id.as_str()).collect();
+    ids.sort_unstable();
+    ids.join(" ")
 }
 
 /// When a question was answered, if it was.
@@ -160,6 +212,30 @@ pub(crate) fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, S
 }
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value)
-        .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })
+    let damaged = |cause: String| StoreError::Damaged { place: "record".into(), cause };
+    // As long as most records are: to grow there in steps would copy each of them several times.
+    let mut text = Vec::with_capacity(2_048);
+    serde_json::to_writer(&mut text, value).map_err(|error| damaged(error.to_string()))?;
+    String::from_utf8(text).map_err(|error| damaged(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn an_opened_question_is_written_as_any_event_is() {
+        let record = json!({"question_id": "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W", "feature_id": "a", "status": "open",
+            "blocking": true, "question_type": "clarification", "role": "builder", "session_id": "s", "prompt": "\"p\"",
+            "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"},
+            "created_at": "2026-03-04T22:00:00.007Z"});
+        for operation_id in [json!("op"), Value::Null] {
+            let event = json!({"feature_id": "a", "at": "2026-03-04T22:00:00.007Z", "actor": "builder",
+                "operation_id": operation_id, "type": "question.opened", "question": record});
+            let stamped: Stamped = serde_json::from_value(event).unwrap();
+            let Event::QuestionOpened { question } = &stamped.event else { panic!("{stamped:?}") };
+            assert_eq!(opened(&stamped, &json(question).unwrap()).unwrap(), json(&stamped).unwrap());
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Answering: the first valid answer closes the question and sends the feature back; every later one is told
 //! who was first.
 
-use super::{Draft, Outcome, Secret};
+use super::{Draft, Outcome, Secret, resume_events};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::event::Event;
@@ -24,30 +24,32 @@ pub struct Answer {
 impl Answer {
     pub(super) fn apply(&self, mut draft: Draft<'_>, rules: &Rules) -> Result<Outcome, Refusal> {
         draft.feature()?;
-        let question = draft.question(&self.question_id)?.clone();
+        let question = draft.question(&self.question_id)?;
         refuse_terminal(&draft)?;
-        still_open(&question)?;
+        still_open(question)?;
         let answer =
-            question.asked.accept(&self.answer, rules).map_err(|reasons| invalid(&question, reasons))?;
+            question.asked.accept(&self.answer, rules).map_err(|reasons| invalid(question, reasons))?;
         let (shown, secret) = question.asked.redact(answer);
         let was_waiting = draft.status() == Status::AwaitingInput;
+        let resume_status = question.resume_status.clone();
+        let resumed = resume_events(question, draft.status());
         let resolution = draft.resolution(ResolutionMode::UserReply, None);
         draft.emit(Event::QuestionAnswered {
-            question_id: question.id.clone(),
+            question_id: self.question_id.clone(),
             answer: shown,
             answered_by: self.answered_by.clone(),
             resolution,
         });
-        draft.resume(&question);
+        resumed.into_iter().for_each(|event| draft.emit(event));
         let data = json!({
-            "question_id": question.id,
+            "question_id": self.question_id,
             "question_status": "answered",
             "feature_id": self.feature_id,
             "feature_status": draft.status(),
-            "resume_status": question.resume_status,
+            "resume_status": resume_status,
             "resumed": was_waiting && draft.status() != Status::AwaitingInput,
         });
-        let secret = secret.map(|answer| Secret { question_id: question.id.clone(), answer });
+        let secret = secret.map(|answer| Secret { question_id: self.question_id.clone(), answer });
         Ok(Outcome { secret, ..draft.finish(&data) })
     }
 }

@@ -28,12 +28,13 @@ impl CreateQuestion {
         }
         let resume_status = ResumeStatus::Known(draft.feature()?.status);
         admit(&draft, self.asked.blocking, rules)?;
-        let opened = open(&mut draft, self.asked.clone(), self.timeout_ms, resume_status, None, rules);
+        let shown = self.asked.blocking.then(|| resume_status.clone());
+        open(&mut draft, self.asked.clone(), self.timeout_ms, resume_status, None, rules);
         let data = json!({
-            "question_id": opened.id,
+            "question_id": draft.moment.question_id,
             "status": "open",
             "feature_status": draft.status(),
-            "resume_status": opened.resume_status,
+            "resume_status": shown,
         });
         Ok(draft.finish(&data))
     }
@@ -84,7 +85,7 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
     Ok(())
 }
 
-/// Opens the question and, when it blocks, stops the feature.
+/// Opens the question, under the id of this moment, and stops the feature when it blocks.
 pub(super) fn open(
     draft: &mut Draft<'_>,
     asked: Asked,
@@ -92,12 +93,12 @@ pub(super) fn open(
     resume_status: ResumeStatus,
     reopened_from: Option<QuestionId>,
     rules: &Rules,
-) -> Question {
+) {
     let policy = &rules.human_input;
     let now = draft.moment.now;
-    let blocking = asked.blocking;
+    let (id, blocking, role) = (draft.moment.question_id.clone(), asked.blocking, asked.role);
     let question = Question {
-        id: draft.moment.question_id.clone(),
+        id: id.clone(),
         feature_id: draft.request.command.feature_id().clone(),
         asked,
         created_at: now,
@@ -107,12 +108,10 @@ pub(super) fn open(
         reopened_from,
         state: QuestionState::Open,
     };
-    draft.emit(Event::QuestionOpened { question: Box::new(question.clone()) });
+    draft.emit(Event::QuestionOpened { question: Box::new(question) });
     if blocking {
-        let reason = format!("{} asked {}", question.asked.role, question.id);
-        draft.move_to(Status::AwaitingInput, Some(reason));
+        draft.move_to(Status::AwaitingInput, Some(format!("{role} asked {id}")));
     }
-    question
 }
 
 fn count(limit: usize) -> String {

@@ -36,8 +36,9 @@ impl Reopen {
         }
         let resume_status = old.resume_status.clone().unwrap_or(ResumeStatus::Known(status));
         let timeout_ms = asked_for(&old);
-        let opened = open(&mut draft, old.asked, timeout_ms, resume_status, Some(old.id), rules);
-        let data = json!({"question_id": opened.id, "status": "open", "feature_status": draft.status()});
+        open(&mut draft, old.asked, timeout_ms, resume_status, Some(old.id), rules);
+        let id = &draft.moment.question_id;
+        let data = json!({"question_id": id, "status": "open", "feature_status": draft.status()});
         Ok(draft.finish(&data))
     }
 }

@@ -4,7 +4,6 @@ mod expected;
 mod record;
 
 pub use expected::{AnswerKind, ExpectedAnswer};
-pub use record::QuestionRecord;
 
 use crate::ids::{FeatureId, OperationId, QuestionId};
 use crate::policy::{DecisionPolicy, OnTimeout};
@@ -254,8 +253,8 @@ pub struct Asked {
 }
 
 /// One question.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(into = "QuestionRecord", try_from = "QuestionRecord")]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(try_from = "record::QuestionRecord")]
 pub struct Question {
     /// Its id.
     pub id: QuestionId,

@@ -10,76 +10,103 @@ use crate::policy::DecisionPolicy;
 use crate::role::Role;
 use crate::time::Timestamp;
 use aop_ask::QuestionSpec;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-/// The wire form of a [`Question`].
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[expect(missing_docs, reason = "the contract documents the fields of a question record")]
-pub struct QuestionRecord {
-    pub question_id: QuestionId,
-    pub feature_id: FeatureId,
-    pub status: QuestionStatus,
-    pub blocking: bool,
-    pub question_type: QuestionType,
-    pub role: Role,
-    pub session_id: String,
-    pub prompt: String,
-    pub details: Option<Map<String, Value>>,
-    pub expected_answer: Option<ExpectedAnswer>,
-    pub spec: Option<QuestionSpec>,
-    pub interaction: Option<Map<String, Value>>,
-    pub default_decision_policy: DecisionPolicy,
-    pub expiry_policy: ExpiryPolicy,
-    pub engine_ref: Option<EngineRef>,
-    pub created_at: Timestamp,
-    pub expires_at: Option<Timestamp>,
-    pub resume_status: Option<ResumeStatus>,
-    pub reopened_from: Option<QuestionId>,
-    pub answer: Option<Value>,
-    pub answered_at: Option<Timestamp>,
-    pub answered_by: Option<String>,
-    pub resolution: Option<Resolution>,
+/// The wire form of a [`Question`], as it is read.
+#[derive(Debug, Deserialize)]
+pub(super) struct QuestionRecord {
+    question_id: QuestionId,
+    feature_id: FeatureId,
+    status: QuestionStatus,
+    blocking: bool,
+    question_type: QuestionType,
+    role: Role,
+    session_id: String,
+    prompt: String,
+    details: Option<Map<String, Value>>,
+    expected_answer: Option<ExpectedAnswer>,
+    spec: Option<QuestionSpec>,
+    interaction: Option<Map<String, Value>>,
+    default_decision_policy: DecisionPolicy,
+    expiry_policy: ExpiryPolicy,
+    engine_ref: Option<EngineRef>,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    resume_status: Option<ResumeStatus>,
+    reopened_from: Option<QuestionId>,
+    answer: Option<Value>,
+    answered_at: Option<Timestamp>,
+    answered_by: Option<String>,
+    resolution: Option<Resolution>,
 }
 
-impl From<Question> for QuestionRecord {
-    fn from(question: Question) -> Self {
-        let status = question.state.status();
-        let (answer, answered_at, answered_by, resolution) = match question.state {
+/// The same as it is written: every record is, several times, so nothing is copied for it.
+#[derive(Serialize)]
+struct Written<'a> {
+    question_id: &'a QuestionId,
+    feature_id: &'a FeatureId,
+    status: QuestionStatus,
+    blocking: bool,
+    question_type: QuestionType,
+    role: Role,
+    session_id: &'a str,
+    prompt: &'a str,
+    details: Option<&'a Map<String, Value>>,
+    expected_answer: Option<&'a ExpectedAnswer>,
+    spec: Option<&'a QuestionSpec>,
+    interaction: Option<&'a Map<String, Value>>,
+    default_decision_policy: DecisionPolicy,
+    expiry_policy: ExpiryPolicy,
+    engine_ref: Option<&'a EngineRef>,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    resume_status: Option<&'a ResumeStatus>,
+    reopened_from: Option<&'a QuestionId>,
+    answer: Option<&'a Value>,
+    answered_at: Option<Timestamp>,
+    answered_by: Option<&'a str>,
+    resolution: Option<&'a Resolution>,
+}
+
+impl Serialize for Question {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (answer, answered_at, answered_by, resolution) = match &self.state {
             QuestionState::Open => (None, None, None, None),
             QuestionState::Answered { answer, at, by, resolution } => {
-                (Some(answer), Some(at), Some(by), Some(resolution))
+                (Some(answer), Some(*at), Some(by.as_str()), Some(resolution))
             }
             QuestionState::Expired { resolution } | QuestionState::Withdrawn { resolution } => {
                 (None, None, None, Some(resolution))
             }
         };
-        let asked = question.asked;
-        QuestionRecord {
-            question_id: question.id,
-            feature_id: question.feature_id,
-            status,
+        let asked = &self.asked;
+        let record = Written {
+            question_id: &self.id,
+            feature_id: &self.feature_id,
+            status: self.state.status(),
             blocking: asked.blocking,
             question_type: asked.question_type,
             role: asked.role,
-            session_id: asked.session_id,
-            prompt: asked.prompt,
-            details: asked.details,
-            expected_answer: asked.expected_answer,
-            spec: asked.spec,
-            interaction: asked.interaction,
+            session_id: &asked.session_id,
+            prompt: &asked.prompt,
+            details: asked.details.as_ref(),
+            expected_answer: asked.expected_answer.as_ref(),
+            spec: asked.spec.as_ref(),
+            interaction: asked.interaction.as_ref(),
             default_decision_policy: asked.default_decision_policy,
-            expiry_policy: question.expiry_policy,
-            engine_ref: asked.engine_ref,
-            created_at: question.created_at,
-            expires_at: question.expires_at,
-            resume_status: question.resume_status,
-            reopened_from: question.reopened_from,
+            expiry_policy: self.expiry_policy,
+            engine_ref: asked.engine_ref.as_ref(),
+            created_at: self.created_at,
+            expires_at: self.expires_at,
+            resume_status: self.resume_status.as_ref(),
+            reopened_from: self.reopened_from.as_ref(),
             answer,
             answered_at,
             answered_by,
             resolution,
-        }
+        };
+        record.serialize(serializer)
     }
 }
 

@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 const MAX_TEXT_BYTES: usize = 64 * 1024;
 
 /// The arguments of one call, being taken.
-pub(super) struct Args {
+pub(super) struct Args<'a> {
     tool: &'static str,
-    left: Map<String, Value>,
+    given: &'a Map<String, Value>,
     known: Vec<&'static str>,
 }
 
-impl Args {
-    pub(super) fn new(tool: &'static str, input: &Value) -> Result<Self, Refusal> {
+impl<'a> Args<'a> {
+    pub(super) fn new(tool: &'static str, input: &'a Value) -> Result<Self, Refusal> {
         match input {
-            Value::Object(map) => Ok(Args { tool, left: map.clone(), known: Vec::new() }),
+            Value::Object(given) => Ok(Args { tool, given, known: Vec::with_capacity(16) }),
             other => Err(Refusal::invalid_argument(format!(
                 "the arguments of {tool} are a JSON object, not {}",
                 quoted(&other.to_string())
@@ -30,7 +30,7 @@ impl Args {
     /// Takes an optional argument; null counts as absent.
     pub(super) fn optional(&mut self, key: &'static str) -> Option<Value> {
         self.known.push(key);
-        self.left.remove(key).filter(|value| !value.is_null())
+        self.given.get(key).filter(|value| !value.is_null()).cloned()
     }
 
     fn required(&mut self, key: &'static str) -> Result<Value, Refusal> {
@@ -77,7 +77,7 @@ impl Args {
         names: &str,
     ) -> Result<T, Refusal> {
         let value = self.required(key)?;
-        as_one_of(key, names, value)
+        as_one_of(key, names, &value)
     }
 
     /// The same, when it is given.
@@ -86,7 +86,7 @@ impl Args {
         key: &'static str,
         names: &str,
     ) -> Result<Option<T>, Refusal> {
-        self.optional(key).map(|value| as_one_of(key, names, value)).transpose()
+        self.optional(key).map(|value| as_one_of(key, names, &value)).transpose()
     }
 
     pub(super) fn optional_bool(&mut self, key: &'static str) -> Result<Option<bool>, Refusal> {
@@ -123,7 +123,7 @@ impl Args {
 
     /// Everything has been taken; whatever is left is unknown.
     pub(super) fn finish(self) -> Result<(), Refusal> {
-        match self.left.keys().next() {
+        match self.given.keys().find(|key| !self.known.contains(&key.as_str())) {
             None => Ok(()),
             Some(key) => {
                 Err(Refusal::invalid_argument(format!("{} takes no argument {}", self.tool, quoted(key)))
@@ -146,9 +146,9 @@ fn as_text(key: &'static str, value: Value) -> Result<String, Refusal> {
     }
 }
 
-fn as_one_of<T: DeserializeOwned>(key: &'static str, names: &str, value: Value) -> Result<T, Refusal> {
-    let shown = value.as_str().map_or_else(|| quoted(&value.to_string()), quoted);
-    serde_json::from_value(value).map_err(|_| {
+fn as_one_of<T: DeserializeOwned>(key: &'static str, names: &str, value: &Value) -> Result<T, Refusal> {
+    T::deserialize(value).map_err(|_| {
+        let shown = value.as_str().map_or_else(|| quoted(&value.to_string()), quoted);
         wrong(key, format!("{key} {shown} is not known")).hint(format!("{key} is one of {names}"))
     })
 }

@@ -3,7 +3,7 @@
 //! call, so that the same call again finds the same question.
 
 use super::args::{Args, wrong};
-use super::digest::digest;
+use super::digest::{Sorted, digest};
 use super::schema::{blocking, closed_object, flag, object, question_id, question_type, spec, text};
 use crate::envelope::Refusal;
 use crate::ids::{OperationId, QuestionId};
@@ -78,7 +78,7 @@ impl AskUser {
                 json!({"session": session, "round": round, "feature": caller.feature, "asked": self.asked})
             }
         };
-        OperationId::parse(&format!("ask_{}", digest(ASK_USER, caller.role, &named)))
+        OperationId::parse(&format!("ask_{}", digest(ASK_USER, caller.role, &Sorted(&named))))
     }
 
     /// The arguments of `feature.question_create`.

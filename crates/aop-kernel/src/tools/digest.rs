@@ -2,21 +2,21 @@
 //! the order of keys.
 
 use crate::role::Role;
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// The digest of a request, as hexadecimal text.
-pub(super) fn digest(tool: &str, role: Role, arguments: &Value) -> String {
+/// The digest of a request, as hexadecimal text. The arguments write their keys in order, as [`Sorted`] does.
+pub(super) fn digest(tool: &str, role: Role, arguments: &impl Serialize) -> String {
     let mut text = format!("{tool}\n{role}\n").into_bytes();
-    canonical(arguments, &mut text);
+    write(arguments, &mut text);
     hexadecimal(&text)
 }
 
 /// The digest of a JSON value, whatever the order of its keys.
 pub fn digest_of(value: &Value) -> String {
     let mut text = Vec::new();
-    canonical(value, &mut text);
+    write(&Sorted(value), &mut text);
     hexadecimal(&text)
 }
 
@@ -26,60 +26,95 @@ fn hexadecimal(text: &[u8]) -> String {
     Sha256::digest(text).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// JSON with sorted keys and no spaces.
-fn canonical(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Object(map) => {
-            let mut members: Vec<(&String, &Value)> = map.iter().collect();
-            members.sort_unstable_by_key(|(key, _)| *key);
-            out.push(b'{');
-            for (index, (key, value)) in members.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                write(key, out);
-                out.push(b':');
-                canonical(value, out);
+fn write(value: &impl Serialize, out: &mut Vec<u8>) {
+    // Writing JSON to memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// A value that writes the keys of every object in order.
+pub(super) struct Sorted<'a>(pub(super) &'a Value);
+
+impl Serialize for Sorted<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(map) => SortedMap(map).serialize(serializer),
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Sorted)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                self.0.serialize(serializer)
             }
-            out.push(b'}');
         }
-        Value::Array(items) => {
-            out.push(b'[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(b',');
-                }
-                canonical(item, out);
-            }
-            out.push(b']');
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => write(value, out),
     }
 }
 
-fn write(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Writing a scalar to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
+/// An object that writes its keys in order.
+pub(super) struct SortedMap<'a>(pub(super) &'a Map<String, Value>);
+
+impl Serialize for SortedMap<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut members: Vec<(&String, &Value)> = self.0.iter().collect();
+        members.sort_unstable_by_key(|(key, _)| *key);
+        serializer.collect_map(members.into_iter().map(|(key, value)| (key, Sorted(value))))
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::access::Tool;
+    use super::super::parse::{Call, parse};
     use super::*;
+    use crate::policy::{HumanInput, Rules};
+    use crate::role::Caller;
     use serde_json::json;
+
+    fn told(tool: &str, role: Role, arguments: &Value) -> String {
+        digest(tool, role, &Sorted(arguments))
+    }
 
     #[test]
     fn the_order_of_keys_does_not_matter() {
-        let one = digest("t", Role::Human, &json!({"a": 1, "b": {"c": [1, 2], "d": null}}));
-        let other = digest("t", Role::Human, &json!({"b": {"d": null, "c": [1, 2]}, "a": 1}));
+        let one = told("t", Role::Human, &json!({"a": 1, "b": {"c": [1, {"y": 1, "x": 2}], "d": null}}));
+        let other = told("t", Role::Human, &json!({"b": {"d": null, "c": [1, {"x": 2, "y": 1}]}, "a": 1}));
         assert_eq!(one, other);
     }
 
     #[test]
     fn tool_role_and_every_value_matter() {
-        let base = digest("t", Role::Human, &json!({"a": [1, 2]}));
-        assert_ne!(base, digest("u", Role::Human, &json!({"a": [1, 2]})));
-        assert_ne!(base, digest("t", Role::Orchestrator, &json!({"a": [1, 2]})));
-        assert_ne!(base, digest("t", Role::Human, &json!({"a": [2, 1]})));
-        assert_ne!(base, digest("t", Role::Human, &json!({"a": "[1,2]"})));
+        let base = told("t", Role::Human, &json!({"a": [1, 2]}));
+        assert_ne!(base, told("u", Role::Human, &json!({"a": [1, 2]})));
+        assert_ne!(base, told("t", Role::Orchestrator, &json!({"a": [1, 2]})));
+        assert_ne!(base, told("t", Role::Human, &json!({"a": [2, 1]})));
+        assert_ne!(base, told("t", Role::Human, &json!({"a": "[1,2]"})));
+    }
+
+    /// The ledger of a project holds digests of every version: a retry after an update is still a retry.
+    #[test]
+    fn a_request_has_the_digest_that_it_always_had() {
+        let known = [
+            (
+                Tool::QuestionCreate,
+                json!({"feature_id": "a", "role": "builder", "session_id": "s", "question_type": "clarification",
+                    "prompt": "Which \"one\"?", "details": {"z": 1, "a": [{"y": true, "b": null}]}, "timeout_ms": 5000,
+                    "expected_answer": {"kind": "single_choice", "choices": ["x", "y"]}, "operation_id": "o"}),
+                "855cb16f17878455567247dde766b4f0b9485d5ae9f1160d5002529f4217e823",
+            ),
+            (
+                Tool::QuestionAnswer,
+                json!({"feature_id": "a", "question_id": "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W", "answered_by": "ann",
+                    "answer": {"b": [1.5, "ü"], "a": {"d": 1, "c": 2}}, "operation_id": "o"}),
+                "3d1bd84999a7410a9aede757c57a53b15586ede905e393a3f813c5d212b03f0c",
+            ),
+        ];
+        let rules = Rules {
+            human_input: HumanInput::default(),
+            check_schema: |_| Ok(()),
+            check_instance: |_, _| Ok(()),
+        };
+        for (tool, input, digest) in known {
+            let Ok(Call::Mutate(request)) = parse(tool, &Caller::new(Role::Human), &input, "test", &rules)
+            else {
+                panic!("{input} is a mutation")
+            };
+            assert_eq!(request.digest, digest, "{input}");
+        }
     }
 }

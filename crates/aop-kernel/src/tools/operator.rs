@@ -1,6 +1,6 @@
 //! What an operator does that no tool of the contract does: `aop cancel` and `aop retry`.
 
-use super::digest::digest;
+use super::digest::{Sorted, digest};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::ids::{FeatureId, OperationId};
@@ -34,7 +34,8 @@ impl OperatorCommand {
             let message = format!("{} may not {word}", caller.role);
             return Err(Refusal::new(ErrorCode::ForbiddenForRole, message).fact("role", caller.role));
         }
-        let digest = digest(&format!("feature.{word}"), caller.role, &json!({"feature_id": feature_id}));
+        let normal = json!({"feature_id": feature_id});
+        let digest = digest(&format!("feature.{word}"), caller.role, &Sorted(&normal));
         let command = match self {
             OperatorCommand::Cancel => Command::Cancel(Cancel { feature_id }),
             OperatorCommand::Retry => Command::Retry(Retry { feature_id }),

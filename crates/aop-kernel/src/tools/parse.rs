@@ -3,7 +3,7 @@
 
 use super::access::Tool;
 use super::args::{Args, too_large, wrong};
-use super::digest::digest;
+use super::digest::{Sorted, SortedMap, digest};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::ids::{FeatureId, OperationId, QuestionId};
@@ -15,6 +15,7 @@ use crate::question::{Asked, EngineRef, ExpectedAnswer, QuestionStatus, Question
 use crate::role::{Caller, Role};
 use crate::status::Status;
 use aop_ask::QuestionSpec;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// A whole request is no larger than this.
@@ -116,7 +117,8 @@ pub fn parse(
         let message = format!("the arguments of {} nest deeper than {MAX_REQUEST_DEPTH} levels", tool.name());
         return Err(Refusal::invalid_argument(message).hint("flatten them, or send the deep part as text"));
     }
-    let size = input.to_string().len();
+    // Written out to be counted only when it could be too long.
+    let size = if longest(input) > MAX_REQUEST_BYTES { input.to_string().len() } else { 0 };
     if size > MAX_REQUEST_BYTES {
         return Err(too_large("the request", size, MAX_REQUEST_BYTES));
     }
@@ -125,7 +127,7 @@ pub fn parse(
     if !tool.is_mutating() {
         return read(tool, caller, args, rules).map(Call::Read);
     }
-    let (command, normal) = mutation(tool, caller, args, rules)?;
+    let (command, digest) = mutation(tool, caller, args, rules)?;
     let operation_id = match operation_id {
         None => {
             return Err(Refusal::new(
@@ -136,7 +138,6 @@ pub fn parse(
         Some(Value::String(text)) => OperationId::parse(&text)?,
         Some(other) => return Err(wrong("operation_id", format!("operation_id is text, not {other}"))),
     };
-    let digest = digest(tool.name(), caller.role, &normal);
     Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
 }
 
@@ -148,7 +149,19 @@ fn nests_within(value: &Value, levels: usize) -> bool {
     }
 }
 
-fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Query, Refusal> {
+/// At least as many bytes as the value has when it is written: a character may become `\u0000`.
+fn longest(value: &Value) -> usize {
+    let text = |text: &str| text.len() * 6 + 3;
+    match value {
+        Value::Array(items) => 2 + items.iter().map(|item| longest(item) + 1).sum::<usize>(),
+        Value::Object(map) => 2 + map.iter().map(|(key, item)| text(key) + longest(item) + 1).sum::<usize>(),
+        Value::String(value) => text(value),
+        Value::Number(_) => 32,
+        Value::Null | Value::Bool(_) => 5,
+    }
+}
+
+fn read(tool: Tool, caller: &Caller, mut args: Args<'_>, rules: &Rules) -> Result<Query, Refusal> {
     if tool == Tool::FeatureList {
         let status = args.optional_one_of("status", STATUSES)?;
         let all = args.optional_bool("all")?.unwrap_or(false);
@@ -179,48 +192,54 @@ fn read(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<Qu
     Ok(query)
 }
 
-/// The command, and its arguments in normal form. Whether the caller may act for the feature is decided as
+/// The command, and the digest of its arguments in normal form. Whether the caller may act for the feature is decided as
 /// soon as the feature is known: a caller that may not is told nothing about its other arguments.
-fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Result<(Command, Value), Refusal> {
+fn mutation(
+    tool: Tool,
+    caller: &Caller,
+    mut args: Args<'_>,
+    rules: &Rules,
+) -> Result<(Command, String), Refusal> {
+    let digest = |normal: &Value| digest(tool.name(), caller.role, &Sorted(normal));
     let feature_id = args.id("feature_id", FeatureId::parse)?;
     tool.authorise_feature(caller, &feature_id)?;
     let parsed = match tool {
         Tool::FeatureCreate => {
             let title = args.text("title")?;
             let spec = args.optional_document("spec")?;
-            let normal = json!({"feature_id": feature_id, "title": title, "spec": spec});
-            (Command::CreateFeature(CreateFeature { feature_id, title, spec }), normal)
+            let digest = digest(&json!({"feature_id": feature_id, "title": title, "spec": spec}));
+            (Command::CreateFeature(CreateFeature { feature_id, title, spec }), digest)
         }
         Tool::FeatureTransition => {
             let to: Status = args.one_of("to", TARGETS)?;
             let reason = args.optional_text("reason")?;
-            let normal = json!({"feature_id": feature_id, "to": to, "reason": reason});
-            (Command::Transition(Transition { feature_id, to, reason }), normal)
+            let digest = digest(&json!({"feature_id": feature_id, "to": to, "reason": reason}));
+            (Command::Transition(Transition { feature_id, to, reason }), digest)
         }
         Tool::FeatureLogAppend => {
             let note = args.text("note")?;
-            let normal = json!({"feature_id": feature_id, "note": note});
-            (Command::AppendLog(AppendLog { feature_id, note }), normal)
+            let digest = digest(&json!({"feature_id": feature_id, "note": note}));
+            (Command::AppendLog(AppendLog { feature_id, note }), digest)
         }
         Tool::QuestionCreate => question_create(caller, feature_id, &mut args, rules)?,
         Tool::QuestionAnswer => {
             let question_id = args.id("question_id", QuestionId::parse)?;
             let answer = args.any("answer")?;
             let answered_by = answerer(args.text("answered_by")?)?;
-            let normal = json!({"feature_id": feature_id, "question_id": question_id, "answer": answer,
-                "answered_by": answered_by});
-            (Command::Answer(Answer { feature_id, question_id, answer, answered_by }), normal)
+            let answer = Answer { feature_id, question_id, answer, answered_by };
+            let digest = answer.digest(caller.role);
+            (Command::Answer(answer), digest)
         }
         Tool::QuestionWithdraw | Tool::QuestionReopen => {
             let question_id = args.id("question_id", QuestionId::parse)?;
             let note = args.optional_text("note")?;
-            let normal = json!({"feature_id": feature_id, "question_id": question_id, "note": note});
+            let digest = digest(&json!({"feature_id": feature_id, "question_id": question_id, "note": note}));
             let command = if tool == Tool::QuestionWithdraw {
                 Command::Withdraw(Withdraw { feature_id, question_id, note })
             } else {
                 Command::Reopen(Reopen { feature_id, question_id, note })
             };
-            (command, normal)
+            (command, digest)
         }
         Tool::FeatureGet | Tool::FeatureList | Tool::FeatureGetContext | Tool::QuestionList => {
             return Err(Refusal::new(ErrorCode::Internal, format!("{} changes nothing", tool.name())));
@@ -233,9 +252,9 @@ fn mutation(tool: Tool, caller: &Caller, mut args: Args, rules: &Rules) -> Resul
 fn question_create(
     caller: &Caller,
     feature_id: FeatureId,
-    args: &mut Args,
+    args: &mut Args<'_>,
     rules: &Rules,
-) -> Result<(Command, Value), Refusal> {
+) -> Result<(Command, String), Refusal> {
     let role: Role = args.one_of("role", ROLES)?;
     asks_as_itself(caller, role)?;
     let session_id = args.text("session_id")?;
@@ -264,21 +283,67 @@ fn question_create(
         engine_ref: None,
     };
     let command = CreateQuestion { feature_id, asked, timeout_ms, adhoc_title: None };
-    let normal = command.normal();
-    Ok((Command::CreateQuestion(Box::new(command)), normal))
+    let digest = command.digest(caller.role);
+    Ok((Command::CreateQuestion(Box::new(command)), digest))
 }
 
+// These two are what people and agents do all day: their normal forms are written straight from their fields, which
+// stand in the order of their names.
+
 impl CreateQuestion {
-    /// Its arguments in normal form.
-    fn normal(&self) -> Value {
+    fn digest(&self, role: Role) -> String {
+        #[derive(Serialize)]
+        struct Normal<'a> {
+            adhoc_title: Option<&'a str>,
+            blocking: bool,
+            default_decision_policy: DecisionPolicy,
+            details: Option<SortedMap<'a>>,
+            expected_answer: Sorted<'a>,
+            feature_id: &'a FeatureId,
+            interaction: Option<SortedMap<'a>>,
+            prompt: &'a str,
+            question_type: QuestionType,
+            role: Role,
+            session_id: &'a str,
+            spec: Sorted<'a>,
+            timeout_ms: Option<u64>,
+        }
         let asked = &self.asked;
-        json!({
-            "feature_id": self.feature_id, "role": asked.role, "session_id": asked.session_id,
-            "question_type": asked.question_type, "prompt": asked.prompt, "details": asked.details,
-            "expected_answer": asked.expected_answer, "blocking": asked.blocking, "spec": asked.spec,
-            "interaction": asked.interaction, "default_decision_policy": asked.default_decision_policy,
-            "timeout_ms": self.timeout_ms, "adhoc_title": self.adhoc_title,
-        })
+        let (expected_answer, spec) = (json!(asked.expected_answer), json!(asked.spec));
+        let normal = Normal {
+            adhoc_title: self.adhoc_title.as_deref(),
+            blocking: asked.blocking,
+            default_decision_policy: asked.default_decision_policy,
+            details: asked.details.as_ref().map(SortedMap),
+            expected_answer: Sorted(&expected_answer),
+            feature_id: &self.feature_id,
+            interaction: asked.interaction.as_ref().map(SortedMap),
+            prompt: &asked.prompt,
+            question_type: asked.question_type,
+            role: asked.role,
+            session_id: &asked.session_id,
+            spec: Sorted(&spec),
+            timeout_ms: self.timeout_ms,
+        };
+        digest(Tool::QuestionCreate.name(), role, &normal)
+    }
+}
+
+impl Answer {
+    fn digest(&self, role: Role) -> String {
+        #[derive(Serialize)]
+        struct Normal<'a> {
+            answer: Sorted<'a>,
+            answered_by: &'a str,
+            feature_id: &'a FeatureId,
+            question_id: &'a QuestionId,
+        }
+        let Answer { feature_id, question_id, answer, answered_by } = self;
+        digest(
+            Tool::QuestionAnswer.name(),
+            role,
+            &Normal { answer: Sorted(answer), answered_by, feature_id, question_id },
+        )
     }
 }
 
@@ -341,7 +406,7 @@ impl Request {
     pub fn bringing_feature(mut self, title: String) -> Self {
         if let Command::CreateQuestion(create) = &mut self.command {
             create.adhoc_title = Some(title);
-            self.digest = digest(Tool::QuestionCreate.name(), self.caller.role, &create.normal());
+            self.digest = create.digest(self.caller.role);
         }
         self
     }

@@ -5,7 +5,6 @@ use crate::envelope::Refusal;
 use crate::ids::OperationId;
 use crate::lifecycle::{Command, Request};
 use crate::role::{Caller, Role};
-use serde_json::json;
 
 /// The request of a command of the orchestrator. The operation id is derived from what is done (the claim of a
 /// turn, for instance), so that doing it again after a crash is a replay.
@@ -15,7 +14,6 @@ pub fn runner_request(
     surface: &'static str,
 ) -> Result<Request, Refusal> {
     let operation_id = OperationId::parse(operation_id)?;
-    let normal = json!(format!("{command:?}"));
-    let digest = digest("runner", Role::Orchestrator, &normal);
+    let digest = digest("runner", Role::Orchestrator, &format!("{command:?}"));
     Ok(Request { caller: Caller::new(Role::Orchestrator), surface, operation_id, digest, command })
 }

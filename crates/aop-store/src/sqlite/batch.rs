@@ -1,13 +1,13 @@
 //! Writing inside one transaction: the ledger, the snapshot, the kernel's decision, and the rows it gives.
 
 use super::connect::{PROJECT, explain, unavailable};
+use super::recent::{Kept, Recent};
 use crate::clock::Ids;
 use crate::decide::decide;
 use crate::error::StoreError;
 use crate::port::Receipt;
 use crate::rows::{Change, QuestionRow, parse_question, snapshot};
 use aop_kernel::Envelope;
-use aop_kernel::event::Snapshot;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
@@ -25,6 +25,7 @@ pub(super) struct Batch<'a> {
     connection: &'a Connection,
     path: &'a Path,
     ids: &'a mut Ids,
+    pub(super) recent: &'a mut Recent,
     pub(super) now: Timestamp,
     pub(super) seq: u64,
     /// Whether any row was written: then the time of this batch is time that has been used.
@@ -52,9 +53,11 @@ impl<'a> Batch<'a> {
         path: &'a Path,
         clock: Timestamp,
         ids: &'a mut Ids,
+        recent: &'a mut Recent,
         company: Company,
     ) -> Result<Self, StoreError> {
-        let counters = || {
+        let mut counters = || {
+            recent.revise(connection)?;
             let mut query =
                 connection.prepare_cached("SELECT last_seq, last_at FROM projects WHERE project = ?1")?;
             query
@@ -66,6 +69,7 @@ impl<'a> Batch<'a> {
             connection,
             path,
             ids,
+            recent,
             now,
             seq,
             wrote: Cell::new(false),
@@ -138,15 +142,31 @@ impl<'a> Batch<'a> {
         if let Some(envelope) = self.replay(request)? {
             return Ok(Receipt { envelope, seq: self.seq, fresh: false });
         }
-        let snapshot = self.snapshot(request.command.feature_id(), request.command.question_id())?;
+        let feature_id = request.command.feature_id();
+        let (mut snapshot, mut bytes) = self.current(feature_id)?;
+        if let Some(id) = request.command.question_id()
+            && snapshot.question(id).is_none()
+        {
+            let record = self.question(feature_id, id.as_str())?;
+            snapshot.questions.extend(record.map(|record| parse_question(&record)).transpose()?);
+        }
         let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
-        self.write(decision.expiry)?;
-        let (change, envelope) = decision.outcome?;
-        self.write(change)?;
+        self.write(decision.expiry.as_ref())?;
+        let (change, envelope) = match decision.outcome {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                self.recent.keep(feature_id.clone(), decision.state, bytes);
+                return Err(refusal.into());
+            }
+        };
+        self.write(change.as_ref())?;
         self.execute(
             "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
             (PROJECT, request.operation_id.as_str(), &request.digest, envelope.as_str()),
         )?;
+        bytes = if decision.state.open_questions().next().is_none() { 0 } else { bytes };
+        bytes += change.as_ref().map_or(0, Change::len);
+        self.recent.keep(feature_id.clone(), decision.state, bytes);
         Ok(Receipt { envelope, seq: self.seq, fresh: true })
     }
 
@@ -175,47 +195,45 @@ impl<'a> Batch<'a> {
         let mut changed = 0;
         for feature_id in &due {
             let feature_id = FeatureId::parse(feature_id)?;
-            let snapshot = self.snapshot(&feature_id, None)?;
+            let (snapshot, _) = self.current(&feature_id)?;
             let expiry = lifecycle::expire_due(&snapshot, self.now);
             let change = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)?;
             changed += usize::from(change.is_some());
-            self.write(change)?;
+            self.write(change.as_ref())?;
         }
         Ok(changed)
     }
 
-    /// The feature, its open questions and the named one.
-    fn snapshot(
-        &self,
-        feature_id: &FeatureId,
-        question_id: Option<&QuestionId>,
-    ) -> Result<Snapshot, StoreError> {
-        let feature = self.first(
-            "SELECT record FROM features WHERE project = ?1 AND feature_id = ?2",
-            (PROJECT, feature_id.as_str()),
-            |row| row.get::<_, String>(0),
-        )?;
-        let records = self.all(
-            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'open'",
-            (PROJECT, feature_id.as_str()),
-            |row| row.get::<_, String>(0),
-        )?;
-        let mut snapshot = snapshot(feature.as_deref(), &records)?;
-        if let Some(id) = question_id
-            && snapshot.question(id).is_none()
-        {
-            let named = self.first(
-                "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
-                (PROJECT, id.as_str(), feature_id.as_str()),
-                |row| row.get::<_, String>(0),
-            )?;
-            snapshot.questions.extend(named.map(|record| parse_question(&record)).transpose()?);
+    /// The feature and its open questions.
+    fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
+        if let Some(kept) = self.recent.take(feature_id) {
+            return Ok(kept);
         }
-        Ok(snapshot)
+        let (feature, open) = self
+            .first(
+                "SELECT record, open FROM features WHERE project = ?1 AND feature_id = ?2",
+                (PROJECT, feature_id.as_str()),
+                |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+            )?
+            .unzip();
+        let ids = open.iter().flat_map(|open| open.split_whitespace());
+        let records = ids.filter_map(|id| self.question(feature_id, id).transpose());
+        let records = records.collect::<Result<Vec<_>, _>>()?;
+        let bytes = feature.iter().chain(&records).map(String::len).sum();
+        Ok((snapshot(feature.as_deref(), &records)?, bytes))
+    }
+
+    /// The record of one question of the feature.
+    fn question(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
+        self.first(
+            "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
+            (PROJECT, id, feature_id.as_str()),
+            |row| row.get(0),
+        )
     }
 
     /// Writes the rows of a change.
-    pub(super) fn write(&mut self, change: Option<Change>) -> Result<(), StoreError> {
+    pub(super) fn write(&mut self, change: Option<&Change>) -> Result<(), StoreError> {
         let Some(change) = change else { return Ok(()) };
         for row in &change.events {
             self.execute(
@@ -235,9 +253,10 @@ impl<'a> Batch<'a> {
             )?;
         }
         self.execute(
-            "INSERT INTO features (project, feature_id, status, adhoc, version, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6",
-            (PROJECT, feature_id, status, adhoc, version, &change.feature.record),
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7",
+            (PROJECT, feature_id, status, adhoc, version, &change.feature.record, &change.open),
         )?;
         for QuestionRow { columns: (id, feature, status, created, expires, answered), record } in
             &change.questions

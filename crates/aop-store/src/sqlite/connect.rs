@@ -13,7 +13,10 @@ use ulid::Ulid;
 const APPLICATION_ID: i64 = 0x616f_7031;
 
 /// Every migration in order; a file's `user_version` says how many it has.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_start.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_start.sql"),
+    include_str!("../../migrations/sqlite/0002_fewer_trees.sql"),
+];
 
 /// How long to wait for a lock that SQLite itself holds.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -154,10 +157,11 @@ pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
 
 /// The last committed event.
 pub(super) fn last_seq(connection: &Connection, path: &Path) -> Result<u64, StoreError> {
-    connection
-        .query_row("SELECT last_seq FROM projects WHERE project = ?1", [PROJECT], |row| row.get::<_, i64>(0))
-        .map(i64::unsigned_abs)
-        .map_err(|error| explain(path, &error))
+    let query = || {
+        let mut query = connection.prepare_cached("SELECT last_seq FROM projects WHERE project = ?1")?;
+        query.query_row([PROJECT], |row| row.get::<_, i64>(0))
+    };
+    query().map(i64::unsigned_abs).map_err(|error| explain(path, &error))
 }
 
 /// An unavailable store, in words.

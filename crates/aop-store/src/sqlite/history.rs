@@ -61,7 +61,7 @@ impl Reader<'_> {
         visit: &mut Visit,
     ) -> Result<(), StoreError> {
         let explained = |error: rusqlite::Error| explain(self.path, &error);
-        let mut statement = self.transaction.prepare_cached(sql).map_err(explained)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(explained)?;
         let mut rows = statement.query([PROJECT]).map_err(explained)?;
         while let Some(row) = rows.next().map_err(explained)? {
             visit(map(row).map_err(explained)?)?;
@@ -92,6 +92,7 @@ impl Batch<'_> {
         if events + operations > 0 {
             return Err(not_empty(events, operations));
         }
+        self.recent.clear();
         let mut replay = Replay::default();
         for entry in entries {
             entry.and_then(|entry| self.take(entry, &mut replay)).map_err(undo)?;
@@ -112,7 +113,7 @@ impl Batch<'_> {
                     let mut seq = recorded.seq - 1;
                     let change = Change::of(std::slice::from_ref(&recorded.stamped), state, &[], &mut seq)?;
                     self.seq = seq;
-                    self.write(change)?;
+                    self.write(change.as_ref())?;
                 }
             }
             Entry::Operation { operation_id, digest, envelope } => {

@@ -13,11 +13,9 @@ use rusqlite::types::ToSql;
 impl Reader<'_> {
     /// A page of everything open, the most urgent first.
     pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Inbox, StoreError> {
-        let now = self.now().as_millis();
-        let due = "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT 1";
-        if !self.texts(due, &[&now])?.is_empty() {
-            // What the clock has done to a feature may close more than the question that is due. Rare and short:
-            // whoever watches the deadlines writes it down in the next moment.
+        let now = self.now()?.as_millis();
+        if self.something_is_due()? {
+            // What the clock has done to a feature may close more than the question that is due.
             let filter = QuestionFilter::Only(QuestionStatus::Open);
             let page = QuestionPage { feature: None, filter, after: None, limit: usize::MAX };
             return Ok(Inbox::of(self.questions(&page)?, skip, limit));
@@ -55,7 +53,7 @@ impl Reader<'_> {
     ) -> Result<Vec<Recorded>, StoreError> {
         let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
         let rows = self.rows(
-            "SELECT e.seq, e.event FROM log l JOIN events e ON e.project = l.project AND e.seq = l.seq
+            "SELECT e.seq, e.event FROM log l CROSS JOIN events e ON e.project = l.project AND e.seq = l.seq
              WHERE l.project = ?1 AND l.feature_id = ?2 AND l.seq < ?3 ORDER BY l.seq DESC LIMIT ?4",
             &[&id.as_str(), &before, &signed(limit)],
             super::read::seq_and_text,

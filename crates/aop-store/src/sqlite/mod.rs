@@ -1,8 +1,8 @@
 //! The embedded store: SQLite in WAL mode at `.aop/aop.db`, `synchronous=FULL`.
 //!
-//! One thread owns the writing connection; callers queue, the queue is drained into one commit, replies go
-//! out after it. Other processes may write too: a lock file makes them a fair queue. Reads use their own
-//! connections and never wait.
+//! One connection writes. Callers queue for it, the queue is drained into one commit, replies go out after it; a
+//! caller that finds nobody writing commits itself. Other processes may write too: a lock file makes them a fair
+//! queue. Reads use their own connections and never wait.
 
 mod batch;
 mod claims;
@@ -12,9 +12,11 @@ mod inbox;
 #[cfg(test)]
 mod plan;
 mod read;
+mod recent;
 mod shelf;
 mod verify;
 mod watch;
+mod worker;
 mod writer;
 
 use crate::clock::Clock;
@@ -80,24 +82,20 @@ impl SqliteStore {
         })
     }
 
-    /// Runs one write inside the next batch and answers after its commit.
+    /// Runs one write, on this thread or inside the next batch, and answers after its commit.
     fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
+        let work = match self.writer.write_here(work) {
+            Ok(result) => return Box::pin(std::future::ready(result)),
+            Err(work) => work,
+        };
         let (reply, answer) = oneshot::channel();
         let queued = self.writer.enqueue(work, reply);
         Box::pin(async move {
             queued?;
-            answer.await.unwrap_or_else(|_| {
-                Err(StoreError::Unavailable {
-                    place: self.path.display().to_string(),
-                    cause: "the writer stopped before it answered".into(),
-                    hint:
-                        "run the command again; if it was committed, its operation id returns the same answer"
-                            .into(),
-                })
-            })
+            answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path)))
         })
     }
 }
@@ -125,7 +123,7 @@ impl Store for SqliteStore {
     }
 
     fn now(&self) -> Pending<'_, Timestamp> {
-        self.read(|reader| Ok(reader.now()))
+        self.read(|reader| reader.now())
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {

@@ -96,9 +96,7 @@ mod tests {
             let plan = plan.join("; ");
             assert!(!plan.contains("SCAN"), "{sql}\n{plan}");
             let about = |words: &[&str]| words.iter().all(|word| sql.contains(word));
-            let index = if about(&["FROM questions", "status = 'open'", "feature_id = "]) {
-                "questions_open"
-            } else if about(&["FROM questions", "expires_at <="])
+            let index = if about(&["FROM questions", "expires_at <="])
                 || about(&["FROM questions", "AND expires_at > "])
             {
                 "questions_due"

@@ -4,7 +4,9 @@ use super::connect::{PROJECT, explain};
 use crate::error::StoreError;
 use crate::overlay::Overlay;
 use crate::port::{EventPage, FeatureFiles, FeaturePage, QuestionPage};
-use crate::rows::{parse, parse_changed, parse_event, parse_feature, parse_question, snapshot};
+use crate::rows::{
+    in_list_order, parse, parse_changed, parse_event, parse_feature, parse_question, snapshot,
+};
 use aop_kernel::event::{Recorded, Snapshot};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -13,16 +15,18 @@ use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, OptionalExtension, Row, Transaction};
+use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
+use std::cell::OnceCell;
 use std::fmt::Write;
 use std::path::Path;
 
 /// One snapshot of the file, and the time it is looked at.
 pub(super) struct Reader<'a> {
-    pub(super) transaction: Transaction<'a>,
+    pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
-    now: Timestamp,
+    clock: Timestamp,
+    now: OnceCell<Timestamp>,
 }
 
 impl<'a> Reader<'a> {
@@ -31,42 +35,65 @@ impl<'a> Reader<'a> {
         path: &'a Path,
         clock: Timestamp,
     ) -> Result<Self, StoreError> {
-        let begin = || {
-            let transaction = connection.unchecked_transaction()?;
-            let last_at: i64 = transaction
-                .prepare_cached("SELECT last_at FROM projects WHERE project = ?1")?
-                .query_row([PROJECT], |row| row.get(0))?;
-            Ok((transaction, last_at))
-        };
-        let (transaction, last_at) = begin().map_err(|error| explain(path, &error))?;
-        Ok(Reader { transaction, path, now: clock.max(Timestamp::from_millis(last_at)) })
+        let begin = || connection.prepare_cached("BEGIN")?.execute(());
+        begin().map_err(|error| explain(path, &error))?;
+        Ok(Reader { connection, path, clock, now: OnceCell::new() })
     }
 
-    pub(super) fn now(&self) -> Timestamp {
-        self.now
+    /// The time, but never earlier than that of any commit in this snapshot.
+    pub(super) fn now(&self) -> Result<Timestamp, StoreError> {
+        if let Some(now) = self.now.get() {
+            return Ok(*now);
+        }
+        let used = self.rows("SELECT last_at FROM projects WHERE project = ?1", &[], |row| row.get(0))?;
+        let used = used.into_iter().map(Timestamp::from_millis);
+        Ok(*self.now.get_or_init(|| used.fold(self.clock, Timestamp::max)))
     }
 
     /// The feature with its open questions, as the clock leaves them.
     pub(super) fn view(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
-        Ok(expire_due(&self.committed(id)?, self.now).state)
+        Ok(expire_due(&self.committed(id)?, self.now()?).state)
     }
 
     fn committed(&self, id: &FeatureId) -> Result<Snapshot, StoreError> {
         let feature = self
             .texts("SELECT record FROM features WHERE project = ?1 AND feature_id = ?2", &[&id.as_str()])?;
-        let open = self.texts(
-            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'open'
-             ORDER BY created_at, question_id",
-            &[&id.as_str()],
+        snapshot(feature.first().map(String::as_str), &self.open_records(id)?)
+    }
+
+    /// The records of a feature's open questions.
+    fn open_records(&self, id: &FeatureId) -> Result<Vec<String>, StoreError> {
+        let open =
+            self.texts("SELECT open FROM features WHERE project = ?1 AND feature_id = ?2", &[&id.as_str()])?;
+        let mut records = Vec::new();
+        for id in open.iter().flat_map(|open| open.split_whitespace()) {
+            records.extend(self.record(id)?);
+        }
+        Ok(records)
+    }
+
+    fn record(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let mut found =
+            self.texts("SELECT record FROM questions WHERE project = ?1 AND question_id = ?2", &[&id])?;
+        Ok(found.pop())
+    }
+
+    /// Whether the clock has done anything that is not written yet. Rare and short: whoever watches the deadlines
+    /// writes it down in the next moment.
+    pub(super) fn something_is_due(&self) -> Result<bool, StoreError> {
+        let due = self.rows(
+            "SELECT 1 FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2 LIMIT 1",
+            &[&self.now()?.as_millis()],
+            |row| row.get::<_, i64>(0),
         )?;
-        snapshot(feature.first().map(String::as_str), &open)
+        Ok(!due.is_empty())
     }
 
     /// What is due and not written yet, of one feature or of all. Usually nothing.
     fn overlay(&self, only: Option<&FeatureId>) -> Result<Overlay, StoreError> {
         let due = self.texts(
             "SELECT DISTINCT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2",
-            &[&self.now.as_millis()],
+            &[&self.now()?.as_millis()],
         )?;
         let mut overlay = Overlay::default();
         for id in due {
@@ -74,7 +101,7 @@ impl<'a> Reader<'a> {
             if only.is_some_and(|only| *only != id) {
                 continue;
             }
-            overlay.add(&self.committed(&id)?, self.now);
+            overlay.add(&self.committed(&id)?, self.now()?);
         }
         Ok(overlay)
     }
@@ -102,12 +129,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn question(&self, id: &QuestionId) -> Result<Option<Question>, StoreError> {
-        let found = self
-            .texts("SELECT record FROM questions WHERE project = ?1 AND question_id = ?2", &[&id.as_str()])?;
-        let Some(question) = found.first().map(|record| parse_question(record)).transpose()? else {
-            return Ok(None);
-        };
-        if !question.is_open() {
+        let Some(record) = self.record(id.as_str())? else { return Ok(None) };
+        let question = parse_question(&record)?;
+        if !question.is_open() || !self.something_is_due()? {
             return Ok(Some(question));
         }
         Ok(self.view(&question.feature_id)?.question(id).cloned())
@@ -120,6 +144,9 @@ impl<'a> Reader<'a> {
     }
 
     fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<Question>, StoreError> {
+        if let (QuestionFilter::Only(QuestionStatus::Open), Some(feature)) = (page.filter, &page.feature) {
+            return self.open_rows(page, feature, limit);
+        }
         let mut sql = String::from("SELECT record FROM questions WHERE project = ?1");
         let mut values: Vec<Box<dyn ToSql>> = Vec::new();
         let mut bind = |condition: &str, value: Box<dyn ToSql>, sql: &mut String| {
@@ -130,7 +157,7 @@ impl<'a> Reader<'a> {
             QuestionFilter::All => {}
             QuestionFilter::Only(QuestionStatus::Open) => {
                 // Spelled out, because only then SQLite may use the index that has the open ones alone.
-                let now = self.now.as_millis();
+                let now = self.now()?.as_millis();
                 let open = " AND status = 'open' AND (expires_at IS NULL OR expires_at > {})";
                 bind(open, Box::new(now), &mut sql);
             }
@@ -152,6 +179,29 @@ impl<'a> Reader<'a> {
         self.texts(&sql, &borrowed)?.iter().map(|record| parse_question(record)).collect()
     }
 
+    /// The open questions of one feature that belong on the page and are not due.
+    fn open_rows(
+        &self,
+        page: &QuestionPage,
+        feature: &FeatureId,
+        limit: usize,
+    ) -> Result<Vec<Question>, StoreError> {
+        let now = self.now()?;
+        let mut open = self
+            .open_records(feature)?
+            .iter()
+            .map(|record| parse_question(record))
+            .collect::<Result<Vec<_>, _>>()?;
+        open.retain(|question| {
+            let is_after =
+                |(at, id): &(Timestamp, QuestionId)| (question.created_at, &question.id) > (*at, id);
+            question.is_open() && !question.is_due(now) && page.after.as_ref().is_none_or(is_after)
+        });
+        in_list_order(&mut open);
+        open.truncate(limit);
+        Ok(open)
+    }
+
     pub(super) fn recent_answers(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
         let rows = self.texts(
             "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'answered'
@@ -165,9 +215,9 @@ impl<'a> Reader<'a> {
     pub(super) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
         let sql = "SELECT min(expires_at) FROM questions WHERE project = ?1 AND status = 'open' AND expires_at IS NOT NULL";
         #[cfg(test)]
-        super::plan::note(&self.transaction, sql);
+        super::plan::note(self.connection, sql);
         let run =
-            || self.transaction.prepare_cached(sql)?.query_row([PROJECT], |row| row.get::<_, Option<i64>>(0));
+            || self.connection.prepare_cached(sql)?.query_row([PROJECT], |row| row.get::<_, Option<i64>>(0));
         run().map(|at| at.map(Timestamp::from_millis)).map_err(|error| explain(self.path, &error))
     }
 
@@ -176,7 +226,7 @@ impl<'a> Reader<'a> {
         let after = page.after.cast_signed();
         let rows = match &page.feature {
             Some(feature) => self.rows(
-                "SELECT e.seq, e.event FROM log l JOIN events e ON e.project = l.project AND e.seq = l.seq
+                "SELECT e.seq, e.event FROM log l CROSS JOIN events e ON e.project = l.project AND e.seq = l.seq
                  WHERE l.project = ?1 AND l.seq > ?2 AND l.feature_id = ?3 ORDER BY l.seq LIMIT ?4",
                 &[&after, &feature.as_str(), &limit],
                 seq_and_text,
@@ -201,7 +251,7 @@ impl<'a> Reader<'a> {
 
     /// The last event there is.
     pub(super) fn last_seq(&self) -> Result<u64, StoreError> {
-        super::connect::last_seq(&self.transaction, self.path)
+        super::connect::last_seq(self.connection, self.path)
     }
 
     pub(super) fn feature_files(
@@ -277,9 +327,9 @@ impl<'a> Reader<'a> {
         let mut all: Vec<&dyn ToSql> = vec![&PROJECT];
         all.extend(params);
         #[cfg(test)]
-        super::plan::note(&self.transaction, sql);
+        super::plan::note(self.connection, sql);
         let run = || {
-            self.transaction
+            self.connection
                 .prepare_cached(sql)?
                 .query_map(all.as_slice(), map)?
                 .collect::<rusqlite::Result<Vec<T>>>()
@@ -290,9 +340,17 @@ impl<'a> Reader<'a> {
     /// What SQLite itself thinks of the file; `ok` when all is well.
     pub(super) fn integrity(&self) -> Result<String, StoreError> {
         let run = || {
-            self.transaction.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).optional()
+            self.connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)).optional()
         };
         run().map(Option::unwrap_or_default).map_err(|error| explain(self.path, &error))
+    }
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        let end = || self.connection.prepare_cached("COMMIT")?.execute(());
+        // When even this fails the connection is beyond use, and the next BEGIN says so.
+        let _ = end();
     }
 }
 

@@ -22,6 +22,9 @@ impl Reader<'_> {
                 Ok(FeatureRow { columns, record: row.get(0)? })
             },
         )?;
+        let open = self.rows("SELECT feature_id, open FROM features WHERE project = ?1", &[], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+        })?;
         let specs = self.rows("SELECT feature_id, spec FROM specs WHERE project = ?1", &[], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?;
@@ -34,6 +37,7 @@ impl Reader<'_> {
                 Ok(QuestionRow { columns, record: row.get(0)? })
             },
         )?;
+        told.check_open(&open.into_iter().collect());
         told.compare(self.last_seq()?, features, &specs.into_iter().collect(), questions)
     }
 }

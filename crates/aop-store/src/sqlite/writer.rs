@@ -1,46 +1,116 @@
-//! The writer thread: drains the queue into one transaction, commits, then answers. It starts with the first
-//! write, so a command that only reads never pays for it.
+//! Writing. Mutations queue for one thread that drains the queue into one transaction, commits, then answers. A
+//! caller that finds nobody writing commits on its own thread instead: to hand a write over and its answer back
+//! costs as much as to decide it. All this starts with the first write, so a command that only reads never pays
+//! for it.
 
 use super::batch::{Batch, Company};
-use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer, unavailable};
-use crate::clock::{Clock, Ids};
+use super::connect::unavailable;
+use super::worker::Worker;
+use crate::clock::Clock;
 use crate::error::StoreError;
-use crate::fault::crash_point;
-use rusqlite::Connection;
-use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
 const BATCH: usize = 256;
-
-/// After so many pages in the log, they are moved into the database file, off the callers' path.
-const CHECKPOINT_PAGES: i32 = 1_000;
-
-/// How long readers may delay the erasure of a secret's older copies before it is put off.
-const READER_PATIENCE: Duration = Duration::from_millis(250);
 
 /// Told how the commit went; answers its caller.
 type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
 /// One queued write; without a batch (there was none to be had) it only gives its `Finish`.
 type Job = Box<dyn FnOnce(Option<&mut Batch<'_>>) -> Finish + Send>;
 
-/// The handle of the writer thread.
+/// Where writes come in.
 pub(super) struct Writer {
+    desk: Arc<Desk>,
+    running: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
+}
+
+/// What the thread and the callers share.
+struct Desk {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     committed: watch::Sender<u64>,
-    running: Mutex<Option<(Sender<Job>, JoinHandle<()>)>>,
+    /// Whoever holds it writes.
+    worker: Mutex<Option<Worker>>,
+    /// Writes in the queue that the thread has not taken yet: nobody overtakes them.
+    queued: AtomicUsize,
+}
+
+impl Desk {
+    /// Waits until nobody else writes. A write that panicked may have left its transaction open: then another
+    /// worker starts afresh.
+    fn seize(&self) -> MutexGuard<'_, Option<Worker>> {
+        self.worker.lock().unwrap_or_else(|poisoned| {
+            self.worker.clear_poison();
+            let mut held = poisoned.into_inner();
+            *held = None;
+            held
+        })
+    }
+
+    /// The worker, ready to write.
+    fn ready<'a>(&self, held: &'a mut MutexGuard<'_, Option<Worker>>) -> Result<&'a mut Worker, StoreError> {
+        match &mut **held {
+            Some(worker) => Ok(worker),
+            none => Ok(none.insert(Worker::new(&self.path, Arc::clone(&self.clock))?)),
+        }
+    }
+
+    /// Announced before it is answered: whoever has the answer finds the commit among the changes.
+    fn announce(&self, outcome: &Result<u64, StoreError>) {
+        if let Ok(seq) = outcome {
+            self.committed.send_if_modified(|last| {
+                let grown = seq > last;
+                *last = *seq.max(last);
+                grown
+            });
+        }
+    }
 }
 
 impl Writer {
     pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, committed: watch::Sender<u64>) -> Self {
-        Writer { path, clock, committed, running: Mutex::new(None) }
+        let (worker, queued) = (Mutex::default(), AtomicUsize::new(0));
+        Writer { desk: Arc::new(Desk { path, clock, committed, worker, queued }), running: Mutex::new(None) }
+    }
+
+    /// Writes on this thread, if nobody writes or queues for it, in this process or another. Otherwise gives the
+    /// work back; so it does on a thread that has other tasks to serve meanwhile.
+    pub(super) fn write_here<T, W>(&self, work: W) -> Result<Result<T, StoreError>, W>
+    where
+        W: FnOnce(&mut Batch<'_>) -> Result<T, StoreError>,
+    {
+        let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+        if !matches!(flavor, Err(_) | Ok(RuntimeFlavor::CurrentThread)) {
+            return Err(work);
+        }
+        let desk = &*self.desk;
+        let Ok(mut held) = desk.worker.try_lock() else { return Err(work) };
+        if desk.queued.load(Ordering::SeqCst) > 0 {
+            return Err(work);
+        }
+        let worker = match desk.ready(&mut held) {
+            Ok(worker) => worker,
+            Err(error) => return Ok(Err(error)),
+        };
+        if worker.lock.try_lock().is_err() {
+            return Err(work);
+        }
+        let mut result = None;
+        let outcome = worker.transact(Company::Alone, |batch| result = Some(batch.member(work)));
+        desk.announce(&outcome);
+        let checkpoint = worker.checkpoint_is_due();
+        drop(held);
+        if checkpoint {
+            // An empty write: the thread checkpoints after it, and this caller has its answer meanwhile.
+            let _ = self.enqueue(|_| Ok(()), oneshot::channel().0);
+        }
+        Ok(outcome.and_then(|_| result.unwrap_or_else(|| Err(stopped(&desk.path)))))
     }
 
     /// Queues a write; its caller hears of it after the commit.
@@ -66,17 +136,21 @@ impl Writer {
         });
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let job = match &*running {
-            Some((queue, _)) => match queue.send(job) {
-                Ok(()) => return Ok(()),
-                Err(unsent) => unsent.0,
-            },
+            Some((queue, _)) => {
+                self.desk.queued.fetch_add(1, Ordering::SeqCst);
+                match queue.send(job) {
+                    Ok(()) => return Ok(()),
+                    Err(unsent) => unsent.0,
+                }
+            }
             None => job,
         };
         let (queue, jobs) = channel();
-        let worker = Worker::new(&self.path, Arc::clone(&self.clock), self.committed.clone())?;
+        let desk = Arc::clone(&self.desk);
+        desk.queued.store(1, Ordering::SeqCst);
         let thread =
-            std::thread::Builder::new().name("aop-writer".into()).spawn(move || worker.run(&jobs)).map_err(
-                |error| unavailable(&self.path, &error.to_string(), "the system has no thread to spare"),
+            std::thread::Builder::new().name("aop-writer".into()).spawn(move || desk.run(&jobs)).map_err(
+                |error| unavailable(&self.desk.path, &error.to_string(), "the system has no thread to spare"),
             )?;
         // The thread is at the other end of a channel made just above.
         let _ = queue.send(job);
@@ -96,45 +170,10 @@ impl Drop for Writer {
     }
 }
 
-/// What the thread owns.
-struct Worker {
-    path: PathBuf,
-    connection: Connection,
-    lock: File,
-    clock: Arc<dyn Clock>,
-    ids: Ids,
-    committed: watch::Sender<u64>,
-    pages: Arc<AtomicI32>,
-    /// A secret was erased, and older copies of its page may still stand in the log.
-    erased: bool,
-}
-
-impl Worker {
-    fn new(path: &Path, clock: Arc<dyn Clock>, committed: watch::Sender<u64>) -> Result<Self, StoreError> {
-        let mut connection = open_writer(path)?;
-        let pages = Arc::new(AtomicI32::new(0));
-        let seen = Arc::clone(&pages);
-        connection
-            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
-                seen.store(count, Ordering::Relaxed);
-                Ok(())
-            }))
-            .map_err(|error| explain(path, &error))?;
-        let lock = open_lock(path)?;
-        Ok(Worker {
-            path: path.to_owned(),
-            connection,
-            lock,
-            clock,
-            ids: Ids::new(),
-            committed,
-            pages,
-            erased: false,
-        })
-    }
-
-    fn run(mut self, jobs: &Receiver<Job>) {
+impl Desk {
+    fn run(&self, jobs: &Receiver<Job>) {
         while let Ok(first) = jobs.recv() {
+            let mut held = self.seize();
             let mut batch = vec![first];
             while batch.len() < BATCH {
                 match jobs.try_recv() {
@@ -142,100 +181,46 @@ impl Worker {
                     Err(_) => break,
                 }
             }
-            self.commit(batch);
-            if self.pages.load(Ordering::Relaxed) > CHECKPOINT_PAGES {
-                self.checkpoint();
-            }
+            self.queued.fetch_sub(batch.len(), Ordering::SeqCst);
+            self.commit(&mut held, batch);
         }
     }
 
     /// One transaction for all of them, then one answer for each.
-    fn commit(&mut self, mut jobs: Vec<Job>) {
+    fn commit(&self, held: &mut MutexGuard<'_, Option<Worker>>, mut jobs: Vec<Job>) {
         let mut finishes = Vec::with_capacity(jobs.len());
-        let outcome = self.transact(&mut jobs, &mut finishes);
+        let company = if jobs.len() == 1 { Company::Alone } else { Company::Others };
+        let outcome = self.ready(held).and_then(|worker| {
+            worker.lock.lock().map_err(|error| {
+                unavailable(&self.path, &error.to_string(), "check the permissions of .aop/write.lock")
+            })?;
+            worker.transact(company, |batch| finishes.extend(jobs.drain(..).map(|job| job(Some(batch)))))
+        });
         finishes.extend(jobs.into_iter().map(|job| job(None)));
-        // Announced before it is answered: whoever has the answer finds the commit among the changes.
-        if let Ok(seq) = outcome {
-            self.committed.send_if_modified(|last| {
-                let grown = seq > *last;
-                *last = seq.max(*last);
-                grown
-            });
-        }
+        self.announce(&outcome);
         let outcome = outcome.map(drop);
         for finish in finishes {
             finish(&outcome);
         }
-    }
-
-    fn transact(&mut self, jobs: &mut Vec<Job>, finishes: &mut Vec<Finish>) -> Result<u64, StoreError> {
-        let path = &self.path;
-        let locked = self.lock.lock();
-        let run = |sql: &str| {
-            // Prepared once: parsing these few words again for each commit is a noticeable part of it.
-            let statement = self.connection.prepare_cached(sql);
-            statement.and_then(|mut statement| statement.execute(())).map_err(|error| explain(path, &error))
-        };
-        let begun = match &locked {
-            Ok(()) => run("BEGIN IMMEDIATE"),
-            Err(error) => {
-                Err(unavailable(path, &error.to_string(), "check the permissions of .aop/write.lock"))
-            }
-        };
-        let result = begun.and_then(|_| {
-            let company = if jobs.len() == 1 { Company::Alone } else { Company::Others };
-            let mut batch = Batch::begin(&self.connection, path, self.clock.now(), &mut self.ids, company)?;
-            for job in jobs.drain(..) {
-                finishes.push(job(Some(&mut batch)));
-            }
-            let (seq, erased) = batch.finish()?;
-            crash_point("before_commit");
-            run("COMMIT")?;
-            crash_point("after_commit");
-            self.erased |= erased;
-            Ok(seq)
-        });
-        if result.is_err() && !self.connection.is_autocommit() {
-            // When even this fails the connection is beyond use, and the next BEGIN says so.
-            let _ = run("ROLLBACK");
-        }
-        if self.erased {
-            self.erased = !empty_log(&self.connection);
-        }
-        if locked.is_ok() {
-            // Closing the file would release it as well; an error here changes nothing that was decided.
-            let _ = self.lock.unlock();
-        }
-        result
-    }
-
-    /// Moves the log into the file. A reader in the way only postpones it.
-    fn checkpoint(&mut self) {
-        let moved =
-            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0));
-        if moved.is_ok() {
-            self.pages.store(0, Ordering::Relaxed);
+        if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
+            worker.checkpoint();
         }
     }
 }
 
-/// Moves the whole log into the file and empties it, so that no older copy of a page is left. Whoever reads
-/// at this moment is in the way; then it is tried again after the next commit.
-fn empty_log(connection: &Connection) -> bool {
-    let empty = || {
-        connection.busy_timeout(READER_PATIENCE)?;
-        let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
-        connection.busy_timeout(BUSY_TIMEOUT)?;
-        busy
-    };
-    empty() == Ok(0)
+/// The writer broke off in the middle of a call.
+pub(super) fn stopped(path: &Path) -> StoreError {
+    let hint = "run the command again; if it was committed, its operation id returns the same answer";
+    unavailable(path, "the writer stopped before it answered", hint)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::connect::{open_lock, open_ready, open_writer};
     use super::*;
     use crate::clock::SystemClock;
     use aop_kernel::{ErrorCode, Refusal};
+    use std::thread::{ThreadId, current};
     type Work = Box<dyn FnOnce(&mut Batch<'_>) -> Result<(), StoreError> + Send>;
 
     /// Runs these as members of one batch: they queue up behind a write that waits for them.
@@ -263,7 +248,7 @@ mod tests {
 
     fn writer(dir: &Path) -> Writer {
         let path = dir.join("aop.db");
-        super::super::connect::open_ready(&path).unwrap();
+        open_ready(&path).unwrap();
         Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0))
     }
 
@@ -348,5 +333,75 @@ mod tests {
         assert_eq!(written(dir.path()), Vec::<String>::new());
         assert!(matches!(in_one_batch(&writer, vec![spec("c")]).as_slice(), [Ok(())]));
         assert_eq!(written(dir.path()), ["c"]);
+    }
+
+    fn here(_: &mut Batch<'_>) -> Result<ThreadId, StoreError> {
+        Ok(current().id())
+    }
+
+    /// Where a write is done that may be done here.
+    fn place(writer: &Writer) -> Option<ThreadId> {
+        writer.write_here(here).ok().map(Result::unwrap)
+    }
+
+    #[test]
+    fn a_caller_that_finds_nobody_writing_commits_on_its_own_thread() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        assert_eq!(place(&writer), Some(current().id()));
+        let (go, wait) = channel::<()>();
+        let (started, begun) = channel();
+        let (reply, answer) = oneshot::channel();
+        let busy = move |_: &mut Batch<'_>| {
+            started.send(()).unwrap();
+            assert!(wait.recv().is_err(), "let go");
+            Ok(())
+        };
+        writer.enqueue(busy, reply).unwrap();
+        begun.recv().unwrap();
+        assert_eq!(place(&writer), None, "the thread is writing");
+        drop(go);
+        answer.blocking_recv().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_write_goes_to_the_queue_while_another_process_writes() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let other = open_lock(&dir.path().join("aop.db")).unwrap();
+        other.lock().unwrap();
+        assert_eq!(place(&writer), None);
+        let (reply, answer) = oneshot::channel();
+        writer.enqueue(here, reply).unwrap();
+        other.unlock().unwrap();
+        assert_ne!(answer.blocking_recv().unwrap().unwrap(), current().id());
+        assert_eq!(place(&writer), Some(current().id()));
+    }
+
+    #[test]
+    fn a_thread_that_serves_many_never_waits_for_a_commit() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let many = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        assert_eq!(many.block_on(async { place(&writer) }), None);
+        let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(one.block_on(async { place(&writer) }), Some(current().id()));
+    }
+
+    #[test]
+    fn a_write_that_panics_leaves_nothing_behind_and_the_next_one_succeeds() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let half = |batch: &mut Batch<'_>| -> Result<(), StoreError> {
+                batch.execute("INSERT INTO specs (project, feature_id, spec) VALUES (1, 'half', '')", ())?;
+                panic!("in the middle")
+            };
+            writer.write_here(half).is_ok()
+        }));
+        assert!(panics.is_err());
+        assert!(matches!(in_one_batch(&writer, vec![spec("a")]).as_slice(), [Ok(())]));
+        assert_eq!(place(&writer), Some(current().id()));
+        assert_eq!(written(dir.path()), ["a"]);
     }
 }

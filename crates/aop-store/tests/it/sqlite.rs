@@ -222,6 +222,63 @@ fn a_missing_folder_is_named_and_not_made() {
     assert!(!dir.exists());
 }
 
+/// Makes the file what the first version of its schema would have made of it.
+fn as_first_version(dir: &Path) {
+    let (today, first) = (dir.join("aop.db"), dir.join("first.db"));
+    let connection = Connection::open(&first).unwrap();
+    connection.execute_batch(include_str!("../../migrations/sqlite/0001_start.sql")).unwrap();
+    let same = ["projects", "specs", "questions", "log", "operations"];
+    let copies = same.map(|table| format!("INSERT INTO {table} SELECT * FROM today.{table};")).concat();
+    let sql = format!(
+        "ATTACH '{}' AS today; {copies}
+         INSERT INTO features SELECT project, feature_id, status, adhoc, version, record FROM today.features;
+         INSERT INTO events SELECT project, seq, feature_id, event FROM today.events;
+         DETACH today; PRAGMA application_id = 0x616f7031; PRAGMA user_version = 1",
+        today.display()
+    );
+    connection.execute_batch(&sql).unwrap();
+    drop(connection);
+    for end in ["-wal", "-shm"] {
+        let _ = std::fs::remove_file(dir.join(format!("aop.db{end}")));
+    }
+    std::fs::rename(first, today).unwrap();
+}
+
+#[test]
+fn a_store_of_the_first_version_is_brought_up_to_date_and_keeps_everything() {
+    let dir = TempDir::new().unwrap();
+    let (open, before) = {
+        let w = world(dir.path());
+        w.policy(|policy| policy.max_open_questions_per_feature = 2);
+        wait(w.feature_in("a", Status::Qa));
+        let closed = wait(w.ask("a"));
+        wait(w.answer("a", &closed, json!("x"))).unwrap();
+        let open = wait(w.ask("a"));
+        wait(w.ask_with("a", json!({"blocking": false}))).unwrap();
+        wait(w.feature("b"));
+        (open, wait(w.everything()))
+    };
+    as_first_version(dir.path());
+    let w = world(dir.path());
+    assert_eq!(wait(w.everything()), before);
+    wait(w.check());
+    wait(w.answer("a", &open, json!("y"))).unwrap();
+    assert_eq!(wait(w.status("a")), Status::Qa);
+    assert_eq!(wait(w.show("a")).open_question_count, 1);
+    wait(w.check());
+}
+
+#[test]
+fn a_process_of_the_first_version_that_still_runs_can_change_no_feature() {
+    let dir = TempDir::new().unwrap();
+    wait(world(dir.path()).feature("a"));
+    let as_then = "INSERT INTO features (project, feature_id, status, adhoc, version, record)
+        VALUES (1, 'a', 'qa', 0, 2, '{}')
+        ON CONFLICT (project, feature_id) DO UPDATE SET status = 'qa', version = 2, record = '{}'";
+    let refused = Connection::open(dir.path().join("aop.db")).unwrap().execute(as_then, ()).unwrap_err();
+    assert!(refused.to_string().contains("features.open"), "{refused}");
+}
+
 /// Each of these is a difference between the tables and the log, or within a row; `verify` names them all.
 #[test]
 fn verify_finds_what_somebody_changed_behind_the_stores_back() {
@@ -241,6 +298,7 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
             "question q_01J9ZQ4V7K3M2N1P0R5S6T7V8W",
         ),
         ("UPDATE specs SET spec = 'other'", "specification of feature 'a'"),
+        ("UPDATE features SET open = ''", "open questions of feature 'a'"),
     ];
     for (damage, finding) in damages {
         let dir = TempDir::new().unwrap();

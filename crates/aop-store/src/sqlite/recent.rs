@@ -1,0 +1,63 @@
+//! Features as the last commits left them. A feature is usually changed several times in a row, and to read its
+//! records back costs as much as to decide. Nothing is kept once anybody else has written to the file.
+
+use crate::rows::in_list_order;
+use aop_kernel::event::Snapshot;
+use aop_kernel::ids::FeatureId;
+use aop_kernel::question::Question;
+use rusqlite::Connection;
+use std::collections::HashMap;
+
+/// About as many bytes of records are kept at most.
+const ROOM: usize = 1024 * 1024;
+
+/// A feature with its open questions, and how long their records are.
+pub(super) type Kept = (Snapshot, usize);
+
+/// What is kept, as of one version of the file.
+#[derive(Default)]
+pub(super) struct Recent {
+    version: Option<i64>,
+    features: HashMap<FeatureId, Kept>,
+    bytes: usize,
+}
+
+impl Recent {
+    /// Forgets everything if another connection has committed since. Asked inside a transaction that writes, so
+    /// that nobody can while it lasts.
+    pub(super) fn revise(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        let mut query = connection.prepare_cached("PRAGMA data_version")?;
+        let version = Some(query.query_row((), |row| row.get(0))?);
+        if self.version != version {
+            self.clear();
+            self.version = version;
+        }
+        Ok(())
+    }
+
+    /// Takes a feature out; whoever changes it puts it back as it is then.
+    pub(super) fn take(&mut self, id: &FeatureId) -> Option<Kept> {
+        let kept = self.features.remove(id)?;
+        self.bytes -= kept.1;
+        Some(kept)
+    }
+
+    /// Puts a feature in as the tables have it now.
+    pub(super) fn keep(&mut self, id: FeatureId, mut state: Snapshot, bytes: usize) {
+        state.questions.retain(Question::is_open);
+        in_list_order(&mut state.questions);
+        if self.bytes + bytes > ROOM {
+            self.clear();
+        }
+        if bytes <= ROOM {
+            self.take(&id);
+            self.bytes += bytes;
+            self.features.insert(id, (state, bytes));
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.features.clear();
+        self.bytes = 0;
+    }
+}

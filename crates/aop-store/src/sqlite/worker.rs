@@ -1,0 +1,116 @@
+//! One transaction on the connection that writes: the lock, begin, the work, commit. And moving the log into the
+//! file.
+
+use super::batch::{Batch, Company};
+use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
+use super::recent::Recent;
+use crate::clock::{Clock, Ids};
+use crate::error::StoreError;
+use crate::fault::crash_point;
+use rusqlite::Connection;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+/// After so many pages in the log, they are moved into the database file, off the callers' path.
+const CHECKPOINT_PAGES: i32 = 1_000;
+
+/// How long readers may delay the erasure of a secret's older copies before it is put off.
+const READER_PATIENCE: Duration = Duration::from_millis(250);
+
+/// What writes: the connection, the lock, and what commits are made with.
+pub(super) struct Worker {
+    path: PathBuf,
+    connection: Connection,
+    /// Makes the writers of all processes one fair queue; taken before a transaction and given back by it.
+    pub(super) lock: File,
+    clock: Arc<dyn Clock>,
+    ids: Ids,
+    recent: Recent,
+    pages: Arc<AtomicI32>,
+    /// A secret was erased, and older copies of its page may still stand in the log.
+    erased: bool,
+}
+
+impl Worker {
+    pub(super) fn new(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        let mut connection = open_writer(path)?;
+        let pages = Arc::new(AtomicI32::new(0));
+        let seen = Arc::clone(&pages);
+        connection
+            .wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, count| {
+                seen.store(count, Ordering::Relaxed);
+                Ok(())
+            }))
+            .map_err(|error| explain(path, &error))?;
+        let lock = open_lock(path)?;
+        let (ids, recent) = (Ids::new(), Recent::default());
+        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, pages, erased: false })
+    }
+
+    /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is the last event
+    /// of the project.
+    pub(super) fn transact(
+        &mut self,
+        company: Company,
+        work: impl FnOnce(&mut Batch<'_>),
+    ) -> Result<u64, StoreError> {
+        let path = &self.path;
+        let run = |sql: &str| {
+            // Prepared once: parsing these few words again for each commit is a noticeable part of it.
+            let statement = self.connection.prepare_cached(sql);
+            statement.and_then(|mut statement| statement.execute(())).map_err(|error| explain(path, &error))
+        };
+        let result = run("BEGIN IMMEDIATE").and_then(|_| {
+            let (now, recent) = (self.clock.now(), &mut self.recent);
+            let mut batch = Batch::begin(&self.connection, path, now, &mut self.ids, recent, company)?;
+            work(&mut batch);
+            let (seq, erased) = batch.finish()?;
+            crash_point("before_commit");
+            run("COMMIT")?;
+            crash_point("after_commit");
+            self.erased |= erased;
+            Ok(seq)
+        });
+        if result.is_err() {
+            self.recent.clear();
+        }
+        if result.is_err() && !self.connection.is_autocommit() {
+            // When even this fails the connection is beyond use, and the next BEGIN says so.
+            let _ = run("ROLLBACK");
+        }
+        if self.erased {
+            self.erased = !empty_log(&self.connection);
+        }
+        // Closing the file would release it as well; an error here changes nothing that was decided.
+        let _ = self.lock.unlock();
+        result
+    }
+
+    pub(super) fn checkpoint_is_due(&self) -> bool {
+        self.pages.load(Ordering::Relaxed) > CHECKPOINT_PAGES
+    }
+
+    /// Moves the log into the file. A reader in the way only postpones it.
+    pub(super) fn checkpoint(&mut self) {
+        let moved =
+            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0));
+        if moved.is_ok() {
+            self.pages.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Moves the whole log into the file and empties it, so that no older copy of a page is left. Whoever reads
+/// at this moment is in the way; then it is tried again after the next commit.
+fn empty_log(connection: &Connection) -> bool {
+    let empty = || {
+        connection.busy_timeout(READER_PATIENCE)?;
+        let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        busy
+    };
+    empty() == Ok(0)
+}
