@@ -32,10 +32,15 @@ impl Inside {
     ) -> Result<Option<Lease>, StoreError> {
         // The time of a lease is time that has been used: should another server with a slower clock take over,
         // it goes on from here, and the lease does not last longer for it.
+        // A lease that another holds is passed over: many runners look for one of many features, and those who find
+        // it taken write nothing and wait for nobody.
         let sql = "WITH moment AS (
                 UPDATE projects SET last_at = greatest(last_at,
                     coalesce($2, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint))
-                WHERE project = $1 RETURNING last_at AS now)
+                WHERE project = $1 AND NOT EXISTS (SELECT FROM leases WHERE project = $1 AND name = $3
+                    AND holder <> $4 AND expires_at > greatest(last_at,
+                        coalesce($2, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)))
+                RETURNING last_at AS now)
              INSERT INTO leases (project, name, holder, epoch, expires_at)
              SELECT $1, $3, $4, 1, now + $5 FROM moment
              ON CONFLICT (project, name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,

@@ -9,9 +9,10 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::tools::QuestionFilter;
 
-/// How many are open, and whether any of them is due.
+/// How many are open, which an index tells, and whether any of them is due.
 const OPEN: &str = "
-    SELECT count(*), count(*) FILTER (WHERE expires_at <= $2) FROM questions WHERE project = $1 AND status = 'open'";
+    SELECT (SELECT count(*) FROM questions WHERE project = $1 AND status = 'open'),
+        EXISTS (SELECT FROM questions WHERE project = $1 AND status = 'open' AND expires_at <= $2)";
 
 /// In the order of `questions_urgent`, in which those without a deadline come last.
 const URGENT: &str = "
@@ -26,8 +27,7 @@ impl Reader {
         let (clock, page): ([Param<'_>; 1], [Param<'_>; 2]) = ([&now], [&most, &first]);
         let (counts, records) = tokio::join!(self.rows(OPEN, &clock), self.texts(URGENT, &page));
         let counts = counts?;
-        let count = |column| counts.first().map_or(0, |row| row.get::<_, i64>(column));
-        if count(1) > 0 {
+        if counts.first().is_some_and(|row| row.get(1)) {
             // What the clock has done to a feature may close more than the question that is due. Rare and short:
             // whoever watches the deadlines writes it down in the next moment.
             let filter = QuestionFilter::Only(QuestionStatus::Open);
@@ -35,7 +35,8 @@ impl Reader {
             return Ok(Inbox::of(self.questions(&page).await?, skip, limit));
         }
         let items = records?.iter().map(|record| parse_question(record)).collect::<Result<_, _>>()?;
-        Ok(Inbox { total: usize::try_from(count(0)).unwrap_or_default(), items })
+        let total = counts.first().map_or(0, |row| row.get::<_, i64>(0));
+        Ok(Inbox { total: usize::try_from(total).unwrap_or_default(), items })
     }
 
     /// The last events of a feature, newest first.

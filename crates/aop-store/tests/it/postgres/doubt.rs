@@ -155,6 +155,16 @@ fn behind_a_wire() -> (Wire, PostgresOptions) {
     (wire, options)
 }
 
+/// The same on a server of its own, which can be asked what it does.
+fn own_server_behind_a_wire() -> (Server, Wire, PostgresOptions) {
+    let server = Server::own("");
+    server.sql("postgres", "CREATE DATABASE team");
+    let wire = Wire::to(server.socket().join(".s.PGSQL.5432"));
+    let options = wire.options("team").project("shop");
+    PostgresStore::create(&options).unwrap();
+    (server, wire, options)
+}
+
 #[test]
 fn a_mutation_whose_commit_was_cut_is_written_once_and_acknowledged() {
     let (wire, options) = behind_a_wire();
@@ -218,11 +228,7 @@ fn a_claim_a_lease_and_a_document_that_were_cut_are_recognised() {
 
 #[test]
 fn a_write_that_reaches_the_server_late_never_undoes_a_later_one() {
-    let server = Server::own("");
-    server.sql("postgres", "CREATE DATABASE team");
-    let wire = Wire::to(server.socket().join(".s.PGSQL.5432"));
-    let options = wire.options("team").project("shop");
-    PostgresStore::create(&options).unwrap();
+    let (server, wire, options) = own_server_behind_a_wire();
     let w = live(&options);
     wire.arm_so(&["too-late", "COMMIT\0"], Heard::Late);
     std::thread::scope(|scope| {
@@ -245,6 +251,32 @@ fn a_write_that_reaches_the_server_late_never_undoes_a_later_one() {
     });
     let last = wait(w.store.document(Shelf::Notes, "k".into())).unwrap();
     assert_eq!(last, Some(json!("the-last-word")));
+}
+
+/// Many runners look for one of many features: whoever finds it taken goes on to the next.
+#[test]
+fn a_lease_that_another_holds_is_passed_over_even_while_a_commit_is_under_way() {
+    let (server, wire, options) = own_server_behind_a_wire();
+    let (w, other) = (live(&options), live(&options));
+    let take = async |w: &World, holder: &str| {
+        w.store.acquire_lease("feature/a".into(), holder.into(), 60_000).await.unwrap()
+    };
+    wait(w.feature("a"));
+    assert!(wait(take(&w, "runner-1")).is_some());
+    wire.arm_so(&["a-slow-note", "COMMIT\0"], Heard::Late);
+    std::thread::scope(|scope| {
+        let input = json!({"feature_id": "a", "note": "a-slow-note", "operation_id": "n"});
+        let writing = scope.spawn(|| wait(w.call(Role::Human, "feature.log_append", input)).unwrap());
+        while !wire.was_cut() {
+            std::thread::yield_now();
+        }
+        assert_eq!(wait(take(&other, "runner-2")), None);
+        let under_way = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'";
+        assert_eq!(server.sql("team", under_way), "1", "nobody waited for the commit");
+        wire.deliver_late();
+        writing.join().unwrap();
+    });
+    assert!(wait(take(&w, "runner-1")).is_some(), "its holder goes on");
 }
 
 /// Somebody else placed the very same value: that is not what the lost attempt did.
