@@ -29,7 +29,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped.as_slice()].concat())?;
     }
     if !quick {
-        chaos::short()?;
+        chaos::proven("sqlite", 0.33)?;
     }
     if quick {
         println!(
@@ -53,5 +53,6 @@ pub(crate) fn nightly() -> Result<()> {
     process::with_variables(&[("AOP_CHAOS", "full")], &chaos)?;
     // Two minutes of processes that are killed at random on PostgreSQL. In debug, as the crash points above.
     let killing = ["test", "-p", "aop", "--test", "it", "postgres::killed", "--", "--nocapture"];
-    process::with_variables(&[("AOP_KILL_SECONDS", "60")], &killing)
+    process::with_variables(&[("AOP_KILL_SECONDS", "60")], &killing)?;
+    chaos::proven("postgres", 2.0)
 }
