@@ -25,8 +25,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 
-/// How long each rate is measured.
-const SPELL: Duration = Duration::from_secs(3);
+/// How long each rate is measured, and how often.
+const SPELL: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 5;
 
 /// The rows that a question and its answer write, a transaction and a transition each, with the counter that leaves
 /// no gap. Nothing is read and nothing decided: the least that a program can do. `{sizes}` are those of real rows.
@@ -131,7 +132,7 @@ fn pgbench(server: &Server, script: &str, project: &str, clients: u64) -> f64 {
     let (clients, threads) = (clients.to_string(), clients.min(2).to_string());
     let output = Command::new("/usr/bin/env")
         .args([
-            "pgbench", "-n", "-M", "prepared", "-T", "3", "-j", &threads, "-c", &clients, "-U", "aop", "-h",
+            "pgbench", "-n", "-M", "prepared", "-T", "2", "-j", &threads, "-c", &clients, "-U", "aop", "-h",
         ])
         .arg(server.socket())
         .arg("-f")
@@ -146,19 +147,31 @@ fn pgbench(server: &Server, script: &str, project: &str, clients: u64) -> f64 {
     2.0 * rate.unwrap_or_else(|| panic!("pgbench says: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
+/// In turns, because the machine changes under us; the middle of all rounds counts.
 fn transitions(server: &Server, options: &PostgresOptions, script: &str, callers: u64) {
     let service = open(options, &format!("callers-{callers}"));
-    // The yardsticks are taken before and after, because the machine changes under us.
-    let yardsticks = || [SHARED, APART].map(|project| pgbench(server, script, project, callers));
-    let before = yardsticks();
-    let (mut times, rate) = churn(&service, callers, "f", SPELL);
-    let after = yardsticks();
-    let [shared, apart] = [0, 1].map(|which| f64::midpoint(before[which], after[which]));
-    let ratio = |to: f64| (rate / to * 100.0).round() / 100.0;
-    line(&json!({"bench": "postgres_transition", "callers": callers, "per_second": rate.round(),
-        "pgbench_per_second": shared.round(), "ratio": ratio(shared),
-        "pgbench_without_common_counter_per_second": apart.round(), "ratio_without_common_counter": ratio(apart),
-        "p50_us": percentile(&mut times, 0.5), "p99_us": percentile(&mut times, 0.99)}));
+    let mut times = Vec::new();
+    let rounds: Vec<[f64; 3]> = (0..ROUNDS)
+        .map(|round| {
+            let shared = pgbench(server, script, SHARED, callers);
+            let (spell, rate) = churn(&service, callers, &format!("r{round}"), SPELL);
+            times.extend(spell);
+            [rate, shared, pgbench(server, script, APART, callers)]
+        })
+        .collect();
+    let middle = |of: &dyn Fn(&[f64; 3]) -> f64| {
+        let mut all: Vec<f64> = rounds.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all[ROUNDS / 2]
+    };
+    let ratio = |to: usize| (middle(&|round| round[0] / round[to]) * 100.0).round() / 100.0;
+    line(
+        &json!({"bench": "postgres_transition", "callers": callers, "per_second": middle(&|round| round[0]).round(),
+        "pgbench_per_second": middle(&|round| round[1]).round(), "ratio": ratio(1),
+        "pgbench_without_common_counter_per_second": middle(&|round| round[2]).round(),
+        "ratio_without_common_counter": ratio(2),
+        "p50_us": percentile(&mut times, 0.5), "p99_us": percentile(&mut times, 0.99)}),
+    );
 }
 
 /// From the call that answers to the one who waits for it on another connection.
@@ -210,15 +223,18 @@ fn park(none: &PostgresOptions, many: &PostgresOptions, count: u64) {
         }
     });
     line(&json!({"bench": "postgres_park", "questions": count, "seconds": start.elapsed().as_secs()}));
-    let (mut without, mut with) = (Vec::new(), Vec::new());
-    for round in 0..4 {
+    let (mut without, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
         let name = format!("r{round}");
-        without.extend(churn(&empty, 1, &name, SPELL / 2).0);
-        with.extend(churn(&full, 1, &name, SPELL / 2).0);
+        let (mut one, mut other) = (churn(&empty, 1, &name, SPELL).0, churn(&full, 1, &name, SPELL).0);
+        ratios.push(percentile(&mut other, 0.5) as f64 / percentile(&mut one, 0.5) as f64);
+        without.extend(one);
+        with.extend(other);
     }
-    let (without, with) = (percentile(&mut without, 0.5), percentile(&mut with, 0.5));
-    line(&json!({"bench": "postgres_transition_with_many_parked", "parked": count, "p50_us": with,
-        "p50_us_with_none": without, "ratio": (with as f64 / without as f64 * 100.0).round() / 100.0}));
+    ratios.sort_by(f64::total_cmp);
+    line(&json!({"bench": "postgres_transition_with_many_parked", "parked": count,
+        "p50_us": percentile(&mut with, 0.5), "p50_us_with_none": percentile(&mut without, 0.5),
+        "ratio": (ratios[ROUNDS / 2] * 100.0).round() / 100.0}));
     let filter = QuestionFilter::Only(QuestionStatus::Open);
     let page = QuestionPage { feature: None, filter, after: None, limit: 50 };
     pages("postgres_list_50_open", count, async || full.store.questions(page.clone()).await.unwrap().len());
