@@ -29,7 +29,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped.as_slice()].concat())?;
     }
     if !quick {
-        chaos::short()?;
+        chaos::proven("sqlite", 0.33)?;
     }
     if quick {
         println!(
@@ -51,7 +51,8 @@ pub(crate) fn nightly() -> Result<()> {
     process::with_variables(&[("PROPTEST_CASES", "10000")], &args)?;
     let chaos = ["test", "-p", "aop", "--test", "it", "run_chaos", "--", "--nocapture"];
     process::with_variables(&[("AOP_CHAOS", "full")], &chaos)?;
-    // A minute of processes that are killed at random on PostgreSQL. In debug, as the crash points above.
-    let killing = ["test", "-p", "aop", "--test", "it", "postgres::team::processes_that_are_killed"];
-    process::with_variables(&[("AOP_KILL_SECONDS", "60")], &killing)
+    // Two minutes of processes that are killed at random on PostgreSQL. In debug, as the crash points above.
+    let killing = ["test", "-p", "aop", "--test", "it", "postgres::killed", "--", "--nocapture"];
+    process::with_variables(&[("AOP_KILL_SECONDS", "60")], &killing)?;
+    chaos::proven("postgres", 2.0)
 }

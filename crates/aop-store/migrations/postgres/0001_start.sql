@@ -42,7 +42,7 @@ CREATE TABLE questions (
 );
 CREATE INDEX questions_inbox    ON questions (project, status, created_at, question_id);
 CREATE INDEX questions_feature  ON questions (project, feature_id, status, created_at, question_id);
-CREATE INDEX questions_due      ON questions (project, expires_at) WHERE status = 'open' AND expires_at IS NOT NULL;
+CREATE INDEX questions_urgent   ON questions (project, expires_at, created_at, question_id) WHERE status = 'open';
 CREATE INDEX questions_answered ON questions (project, feature_id, answered_at, question_id) WHERE status = 'answered';
 
 -- The log, each event with its line in words: the decision log of a long history is read without parsing.
@@ -103,5 +103,6 @@ CREATE TABLE documents (
     shelf   text   COLLATE "C" NOT NULL,
     key     text   COLLATE "C" NOT NULL,
     value   text   NOT NULL,
+    stamp   text   COLLATE "C",            -- of the call that wrote it, by which a call finds what became of itself
     PRIMARY KEY (project, shelf, key)
 ) WITH (fillfactor = 80);

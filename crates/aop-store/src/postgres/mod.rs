@@ -1,16 +1,19 @@
 //! PostgreSQL: one database for a team, many projects in it, many processes on many machines at once.
 //!
 //! A thread of its own drives the connections, so that a store serves callers on any runtime. Mutations queue
-//! for one writer (`writer.rs`); reads run beside it, each on one snapshot (`read.rs`); leases, claims and
-//! documents are one statement each (`holding.rs`). A server that is away is waited for (`link.rs`).
+//! for one writer (`writer.rs`); reads run beside it, each on one snapshot (`read.rs`, `inbox.rs`); leases and claims
+//! are one statement each (`holding.rs`), documents have a lock each (`shelf.rs`). A server that is away is waited for
+//! (`link.rs`).
 
 mod batch;
 mod history;
 mod holding;
+mod inbox;
 mod link;
 mod migrate;
 mod options;
 mod read;
+mod shelf;
 mod tls;
 mod watch;
 mod writer;
@@ -23,8 +26,8 @@ use crate::error::StoreError;
 use crate::fault::crash_point;
 use crate::history::{Entries, Origin, Visit};
 use crate::port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
-    Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
+    QuestionPage, Receipt, Store,
 };
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::event::Recorded;
@@ -324,6 +327,10 @@ impl Store for PostgresStore {
         self.call(async move |inside| inside.read(async |reader| reader.questions(&page).await).await)
     }
 
+    fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {
+        self.call(async move |inside| inside.read(async |reader| reader.inbox(skip, limit).await).await)
+    }
+
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
         self.call(async move |inside| {
             inside.read(async |reader| reader.recent_answers(&id, limit).await).await
@@ -336,6 +343,12 @@ impl Store for PostgresStore {
 
     fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>> {
         self.call(async move |inside| inside.read(async |reader| reader.events(&page).await).await)
+    }
+
+    fn last_events(&self, id: FeatureId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<Recorded>> {
+        self.call(async move |inside| {
+            inside.read(async |reader| reader.last_events(&id, before, limit).await).await
+        })
     }
 
     fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)> {

@@ -31,6 +31,9 @@ const BATCH: usize = 256;
 /// Due features that one commit expires at most.
 const EXPIRE_AT_ONCE: usize = 256;
 
+/// Everything is found by its key, however many there are: one plan for ever, instead of one for every commit.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan";
+
 const LOCK: &str = "SELECT last_seq, last_at FROM projects WHERE project = $1 FOR NO KEY UPDATE";
 
 const LOAD: &str = "
@@ -223,13 +226,19 @@ pub(super) async fn load<'a>(
     features: &[&str],
     named: &[&str],
 ) -> Result<Batch<'a>, Failure> {
-    let (lock, load) = (connection.prepare_cached(LOCK).await?, connection.prepare_cached(LOAD).await?);
+    // Those of the second flight too: nobody who has the lock waits for a plan. In one flight, on a new connection.
+    let (lock, load, _write, _notify) = tokio::try_join!(
+        connection.prepare_cached(LOCK),
+        connection.prepare_cached(LOAD),
+        connection.prepare_cached(WRITE),
+        connection.prepare_cached(NOTIFY),
+    )?;
     let project = inside.project;
     let lock_params: [&(dyn ToSql + Sync); 1] = [&project];
     let load_params: [&(dyn ToSql + Sync); 4] = [&project, &operations, &features, &named];
     // Polled together they are sent together: one round trip.
     let (begun, counters, rows) = tokio::join!(
-        connection.batch_execute("BEGIN ISOLATION LEVEL READ COMMITTED"),
+        connection.batch_execute(BEGIN),
         connection.query_opt(&lock, &lock_params),
         connection.query(&load, &load_params),
     );

@@ -54,6 +54,11 @@ impl Server {
     }
 
     pub(crate) fn start_with(project: &Project, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        Server::attempt(project, args, variables).unwrap_or_else(|run| panic!("it does not start: {run:?}"))
+    }
+
+    /// A server, or what it said instead of starting.
+    pub(crate) fn attempt(project: &Project, args: &[&str], variables: &[(&str, &str)]) -> Result<Self, Run> {
         let mut command = project.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
         command.envs(variables.iter().copied());
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -62,10 +67,13 @@ impl Server {
         let mut output = BufReader::new(child.stdout.take().unwrap());
         output.read_line(&mut line).unwrap();
         child.stdout = Some(output.into_inner());
-        let ready: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let ready: Value = serde_json::from_str(&line).unwrap_or_default();
+        if !ready["url"].is_string() {
+            return Err(Run { stdout: line, ..wait(child) });
+        }
         let text = |key: &str| ready[key].as_str().unwrap().to_owned();
         let address = text("url").trim_start_matches("http://").to_owned();
-        Server { child: Some(child), address, token: text("token"), login_url: text("login_url") }
+        Ok(Server { child: Some(child), address, token: text("token"), login_url: text("login_url") })
     }
 
     /// Sends a signal by its name.

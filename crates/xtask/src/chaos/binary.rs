@@ -14,6 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) struct Binary {
     pub(super) program: PathBuf,
     pub(super) folder: PathBuf,
+    /// The address of its store, when that is not the embedded one.
+    pub(super) store: Option<String>,
 }
 
 /// What a run left behind.
@@ -52,6 +54,7 @@ impl Binary {
         let mut command = Command::new(&self.program);
         command.args(args).current_dir(&self.folder).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", &self.folder);
+        command.envs(self.store.iter().map(|address| ("AOP_STORE", address)));
         command.envs(variables.iter().map(|(name, value)| (*name, value.as_str())));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -80,6 +83,12 @@ impl Binary {
         // It may have ended already; then there is nothing to kill.
         let _ = child.kill();
         finish(child, args)
+    }
+
+    /// The same program on a project of its own, in a folder below this one.
+    pub(super) fn below(&self, name: &str) -> Binary {
+        let store = self.store.as_ref().map(|address| format!("{address}-{name}"));
+        Binary { program: self.program.clone(), folder: self.path(name), store }
     }
 
     /// A path below the project.

@@ -1,10 +1,12 @@
 //! The faults: each round does its work under one of them.
 
+use super::DATABASE;
 use super::binary::{Reply, files_below, finish};
 use super::random::Random;
 use super::running::killed_run;
 use super::world::{Disk, Operation, World};
 use anyhow::{Context, Result, ensure};
+use aop_testkit::postgres::Server;
 use std::fs;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,21 +14,37 @@ use std::time::{Duration, Instant};
 /// A fault by its name.
 pub(super) type Fault = (&'static str, fn(&mut World, &mut Random) -> Result<()>);
 
-/// All of them; a round takes one.
-pub(super) const ALL: &[Fault] = &[
+/// Those of every store.
+const EVERYWHERE: &[Fault] = &[
     ("calm", calm),
     ("kill", kill),
     ("crash_point", crash_point),
     ("duplicates", duplicates),
     ("concurrent_writers", concurrent_writers),
-    ("clock_jump", clock_jump),
-    ("full_disk", full_disk),
     ("torn_files", torn_files),
-    ("wal_tail", wal_tail),
-    ("lost_shared_memory", lost_shared_memory),
     ("killed_waiter", killed_waiter),
     ("killed_run", killed_run),
 ];
+
+/// Those of a store in a file, whose clock and disk are the machine's.
+const EMBEDDED: &[Fault] = &[
+    ("clock_jump", clock_jump),
+    ("full_disk", full_disk),
+    ("wal_tail", wal_tail),
+    ("lost_shared_memory", lost_shared_memory),
+];
+
+/// Those of a server.
+const SERVED: &[Fault] = &[
+    ("server_restart", server_restart),
+    ("server_crash", server_crash),
+    ("cut_connections", cut_connections),
+];
+
+/// All of a store; a round takes one.
+pub(super) fn of(served: bool) -> Vec<Fault> {
+    [EVERYWHERE, if served { SERVED } else { EMBEDDED }].concat()
+}
 
 /// Not a fault but a crime: commits that were synced are thrown away. The campaign has to notice, else its other
 /// findings mean nothing.
@@ -34,6 +52,13 @@ pub(super) const SABOTAGE: Fault = ("sabotage", sabotage);
 
 fn sabotage(world: &mut World, random: &mut Random) -> Result<()> {
     calm(world, random)?;
+    if let Some(server) = &world.database {
+        server.sql(
+            DATABASE,
+            "DELETE FROM events USING projects WHERE events.project = projects.project AND seq > last_seq - 2",
+        );
+        return Ok(());
+    }
     for name in ["aop.db-wal", "aop.db-shm"] {
         let _ = fs::remove_file(world.aop.path(&format!(".aop/{name}")));
     }
@@ -60,9 +85,11 @@ fn calm(world: &mut World, random: &mut Random) -> Result<()> {
 
 /// SIGKILL at any moment.
 fn kill(world: &mut World, random: &mut Random) -> Result<()> {
+    // A process that has to find its server first takes longer.
+    let longest = if world.database.is_some() { 150_000 } else { 25_000 };
     for _ in 0..8 {
         let operation = world.any(random);
-        let after = Duration::from_micros(random.below(25_000));
+        let after = Duration::from_micros(random.below(longest));
         let reply = world.aop.kill_after(&operation.args, after)?;
         world.note(operation, &reply, Disk::Roomy)?;
     }
@@ -104,6 +131,45 @@ fn duplicates(world: &mut World, random: &mut Random) -> Result<()> {
 
 /// Several processes at once: copies of one operation, and different answers to one question.
 fn concurrent_writers(world: &mut World, random: &mut Random) -> Result<()> {
+    concurrently(world, random, Disk::Roomy, |_| ())
+}
+
+/// The server is stopped by its administrator and started again while several processes write.
+fn server_restart(world: &mut World, random: &mut Random) -> Result<()> {
+    concurrently(world, random, Disk::Away, |server| {
+        server.stop();
+        server.start();
+    })
+}
+
+/// The same without a farewell: no checkpoint, every connection cut.
+fn server_crash(world: &mut World, random: &mut Random) -> Result<()> {
+    concurrently(world, random, Disk::Away, |server| {
+        server.crash();
+        server.start();
+    })
+}
+
+/// Every connection is cut again and again while several processes write.
+fn cut_connections(world: &mut World, random: &mut Random) -> Result<()> {
+    concurrently(world, random, Disk::Away, |server| {
+        for _ in 0..5 {
+            server.sql(
+                DATABASE,
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE datname = current_database() AND pid <> pg_backend_pid()",
+            );
+        }
+    })
+}
+
+/// Several processes write while something happens to their server, if there is one.
+fn concurrently(
+    world: &mut World,
+    random: &mut Random,
+    disk: Disk,
+    happens: impl FnOnce(&Server),
+) -> Result<()> {
     let mut operations: Vec<Operation> = Vec::new();
     if let Some((feature, question)) = random.pick(&world.open).cloned() {
         operations.extend((0..3).map(|_| world.answer(random, &feature, &question)));
@@ -115,6 +181,10 @@ fn concurrent_writers(world: &mut World, random: &mut Random) -> Result<()> {
         .into_iter()
         .map(|operation| Ok((world.aop.start(&operation.args, &[])?, operation)))
         .collect::<Result<Vec<_>>>()?;
+    if let Some(server) = &world.database {
+        std::thread::sleep(Duration::from_micros(random.below(150_000)));
+        happens(server);
+    }
     let mut replies: Vec<(Operation, Reply)> = Vec::new();
     for (child, operation) in started {
         replies.push((operation.clone(), finish(child, &operation.args)?));
@@ -125,7 +195,7 @@ fn concurrent_writers(world: &mut World, random: &mut Random) -> Result<()> {
         for (_, other) in same.filter(|(_, other)| succeeded(other) && succeeded(reply)) {
             ensure!(other.stdout == reply.stdout, "one operation, two envelopes: {other:?} {reply:?}");
         }
-        world.note(operation.clone(), reply, Disk::Roomy)?;
+        world.note(operation.clone(), reply, disk)?;
     }
     Ok(())
 }

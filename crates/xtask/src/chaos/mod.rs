@@ -1,8 +1,9 @@
 //! `cargo xtask chaos`: a seeded campaign of faults against the real binary. After every round a written list of
 //! invariants is checked; what is found broken comes with the seed that does it again.
 //!
-//! Everything happens on a small disk of its own (a tmpfs in a mount namespace), so that it can be filled. What the
-//! campaign does follows from the seed; at which instruction a SIGKILL arrives does not.
+//! With the embedded store everything happens on a small disk of its own (a tmpfs in a mount namespace), so that it can
+//! be filled; with PostgreSQL, on a server of its own, which is stopped and crashed. What the campaign does follows from
+//! the seed; at which instruction a SIGKILL arrives does not.
 
 mod binary;
 mod faults;
@@ -11,12 +12,14 @@ mod random;
 mod running;
 mod world;
 
-use crate::process;
+use crate::{postgres, process};
 use anyhow::{Context, Result, ensure};
+use aop_testkit::postgres::Server;
 use binary::Binary;
 use random::Random;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 use world::{Disk, World};
 
@@ -33,7 +36,7 @@ pub(crate) struct ChaosArgs {
     #[arg(long)]
     seed: Option<u64>,
     /// The store under test
-    #[arg(long, default_value = "sqlite", value_parser = ["sqlite"])]
+    #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "postgres"])]
     store: String,
     /// Only this fault, for instance full_disk
     #[arg(long)]
@@ -43,16 +46,20 @@ pub(crate) struct ChaosArgs {
     inside: Option<PathBuf>,
 }
 
+/// Where the projects are on a server.
+const DATABASE: &str = "chaos";
+
 /// A project is used for so many rounds; then the next one begins, with its first start.
 const ROUNDS_PER_PROJECT: u64 = 20;
 
-/// The short run that belongs to `cargo xtask test`. It begins with a proof that the campaign notices a loss.
-pub(crate) fn short() -> Result<()> {
+/// The run that belongs to `cargo xtask test`: short, or long on another store with `--nightly`. It begins with a proof
+/// that the campaign notices a loss.
+pub(crate) fn proven(store: &str, minutes: f64) -> Result<()> {
     let args = |minutes, fault: Option<&str>| ChaosArgs {
         minutes,
         rounds: None,
         seed: None,
-        store: "sqlite".to_owned(),
+        store: store.to_owned(),
         fault: fault.map(str::to_owned),
         inside: None,
     };
@@ -61,17 +68,26 @@ pub(crate) fn short() -> Result<()> {
         run(&args(0.1, Some("sabotage"))).is_err(),
         "lost commits went unnoticed: the campaign proves nothing"
     );
-    run(&args(0.33, None))
+    run(&args(minutes, None))
 }
 
 /// Runs the campaign, or starts itself again where it has a disk of its own.
 pub(crate) fn run(args: &ChaosArgs) -> Result<()> {
     if let Some(folder) = &args.inside {
-        return campaign(args, folder);
+        small_disk(folder)?;
+        return campaign(args, folder, None);
     }
     process::cargo(&["build", "--quiet", "-p", "aop"])?;
     let folder = std::env::temp_dir().join(format!("aop-chaos-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
+    if args.store == "postgres" {
+        postgres::require()?;
+        let server = Server::own("");
+        server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+        let result = campaign(args, &folder, Some(&Rc::new(server)));
+        std::fs::remove_dir_all(&folder)?;
+        return result;
+    }
     let mut command = Command::new("unshare");
     command.args(["--mount", "--map-root-user"]).arg(std::env::current_exe()?);
     command
@@ -86,7 +102,7 @@ pub(crate) fn run(args: &ChaosArgs) -> Result<()> {
     Ok(())
 }
 
-fn campaign(args: &ChaosArgs, folder: &Path) -> Result<()> {
+fn small_disk(folder: &Path) -> Result<()> {
     let mounted = Command::new("mount")
         .args(["-t", "tmpfs", "-o", "size=24m", "tmpfs"])
         .arg(folder)
@@ -96,13 +112,17 @@ fn campaign(args: &ChaosArgs, folder: &Path) -> Result<()> {
         mounted.success(),
         "no small disk: mounts are not allowed here (unprivileged user namespaces are off)"
     );
+    Ok(())
+}
+
+fn campaign(args: &ChaosArgs, folder: &Path, database: Option<&Rc<Server>>) -> Result<()> {
     let since_1970 = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let seed = args.seed.unwrap_or(since_1970.as_secs());
     let mut random = Random::new(seed);
     let program = process::target().join("debug/aop");
     let until = Instant::now() + Duration::from_secs_f64(args.minutes * 60.0);
     let mut tally = Tally::default();
-    let mut world = first_start(&program, folder, 0, &mut random)?;
+    let mut world = first_start(&program, folder, 0, database, &mut random)?;
     while Instant::now() < until && args.rounds.is_none_or(|rounds| tally.rounds < rounds) {
         tally.rounds += 1;
         let found = round(args, &mut world, &mut random);
@@ -112,8 +132,8 @@ fn campaign(args: &ChaosArgs, folder: &Path) -> Result<()> {
             eprintln!("chaos: the project is kept in {}", kept.display());
             let only = args.fault.as_ref().map(|fault| format!(" --fault {fault}")).unwrap_or_default();
             eprintln!(
-                "chaos: repeat it with: cargo xtask chaos --seed {seed} --rounds {} --minutes 60{only}",
-                tally.rounds
+                "chaos: repeat it with: cargo xtask chaos --store {} --seed {seed} --rounds {} --minutes 60{only}",
+                args.store, tally.rounds
             );
             anyhow::bail!("an invariant is broken");
         }
@@ -121,7 +141,7 @@ fn campaign(args: &ChaosArgs, folder: &Path) -> Result<()> {
             tally.add(&world);
             last_check(&mut world).with_context(|| format!("after round {} of seed {seed}", tally.rounds))?;
             std::fs::remove_dir_all(&world.aop.folder)?;
-            world = first_start(&program, folder, tally.rounds, &mut random)?;
+            world = first_start(&program, folder, tally.rounds, database, &mut random)?;
         }
     }
     last_check(&mut world).with_context(|| format!("after round {} of seed {seed}", tally.rounds))?;
@@ -155,15 +175,22 @@ impl Tally {
 }
 
 /// A new project. Half of them are killed in the middle of their first start.
-fn first_start(program: &Path, disk: &Path, number: u64, random: &mut Random) -> Result<World> {
+fn first_start(
+    program: &Path,
+    disk: &Path,
+    number: u64,
+    database: Option<&Rc<Server>>,
+    random: &mut Random,
+) -> Result<World> {
     let folder = disk.join(format!("project-{number}"));
     std::fs::create_dir_all(&folder)?;
-    let aop = Binary { program: program.to_owned(), folder };
+    let store = database.map(|server| format!("{}?project=p-{number}", server.address(DATABASE)));
+    let aop = Binary { program: program.to_owned(), folder, store };
     let points = ["first_start", "first_start_before_commit", "none", "none"];
     let point = random.pick(&points).copied().unwrap_or_default();
     aop.run(&["init".to_owned()], &[("AOP_CRASH_AT", point.to_owned())])?;
     aop.ask(&["init"])?.data().context("init after a crash")?;
-    let mut world = World::new(aop);
+    let mut world = World::new(aop, database.cloned());
     for _ in 0..3 {
         let operation = world.create();
         world.send(operation, &[], Disk::Roomy)?;
@@ -173,11 +200,12 @@ fn first_start(program: &Path, disk: &Path, number: u64, random: &mut Random) ->
 
 /// One fault, then every invariant.
 fn round(args: &ChaosArgs, world: &mut World, random: &mut Random) -> Result<()> {
-    let chosen = random.pick(faults::ALL);
+    let all = faults::of(world.database.is_some());
+    let chosen = random.pick(&all);
     let named = args.fault.as_ref().map(|name| {
-        let mut known = faults::ALL.iter().chain([&faults::SABOTAGE]);
+        let mut known = all.iter().chain([&faults::SABOTAGE]);
         let found = known.find(|(fault, _)| fault == name);
-        let names = || faults::ALL.iter().map(|(fault, _)| *fault).collect::<Vec<_>>().join(", ");
+        let names = || all.iter().map(|(fault, _)| *fault).collect::<Vec<_>>().join(", ");
         found.with_context(|| format!("there is no fault '{name}'; there are {}", names()))
     });
     let (name, fault) = match named {
@@ -198,7 +226,7 @@ fn last_check(world: &mut World) -> Result<()> {
         ensure!(again.stdout == done.stdout, "retries_are_byte_identical: {done:?} gave {again:?}");
     }
     world.aop.ask(&["export", "--output", "export.jsonl"])?.data()?;
-    let copy = Binary { program: world.aop.program.clone(), folder: world.aop.path("copy") };
+    let copy = world.aop.below("copy");
     std::fs::create_dir_all(&copy.folder)?;
     copy.ask(&["init", "--project", "."])?.data()?;
     copy.ask(&["import", "--project", ".", "../export.jsonl"])?.data()?;

@@ -1,7 +1,7 @@
 //! `aop run` killed again and again, on the scripted engine: the feature arrives all the same, and its question was
 //! asked once.
 
-use super::binary::{Binary, finish};
+use super::binary::finish;
 use super::invariants;
 use super::random::Random;
 use super::world::{Disk, World};
@@ -16,9 +16,9 @@ const STARTS: u64 = 12;
 
 /// A repository of its own, a feature whose builder asks, and a run that dies at any moment.
 pub(super) fn killed_run(outer: &mut World, random: &mut Random) -> Result<()> {
-    let folder = outer.aop.path("workshop");
-    fs::create_dir_all(folder.join(".aop/scripted"))?;
-    let mut world = World::new(Binary { program: outer.aop.program.clone(), folder });
+    let aop = outer.aop.below(&format!("workshop-{}", random.next()));
+    fs::create_dir_all(aop.path(".aop/scripted"))?;
+    let mut world = World::new(aop, None);
     repository(&world)?;
     let mut asked = None;
     for start in 0..STARTS {

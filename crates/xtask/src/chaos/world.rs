@@ -4,8 +4,10 @@
 use super::binary::{Binary, Reply};
 use super::random::Random;
 use anyhow::{Result, bail, ensure};
+use aop_testkit::postgres::Server;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// One operation, with the id that makes a retry of it safe.
 #[derive(Debug, Clone)]
@@ -21,16 +23,19 @@ pub(super) struct Acknowledged {
     pub(super) stdout: String,
 }
 
-/// Whether a disk without space may be the reason for a refusal.
+/// Whether a disk without space, or a server that is away, may be the reason for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disk {
     Roomy,
     Full,
+    Away,
 }
 
 /// One project and everything the campaign did to it.
 pub(super) struct World {
     pub(super) aop: Binary,
+    /// The server that the store is on, when there is one.
+    pub(super) database: Option<Rc<Server>>,
     pub(super) acknowledged: Vec<Acknowledged>,
     /// Killed before they answered; their ids tell later.
     pub(super) unsure: Vec<Operation>,
@@ -61,9 +66,10 @@ const EXPECTED: &[&str] = &[
 ];
 
 impl World {
-    pub(super) fn new(aop: Binary) -> Self {
+    pub(super) fn new(aop: Binary, database: Option<Rc<Server>>) -> Self {
         World {
             aop,
+            database,
             acknowledged: Vec::new(),
             unsure: Vec::new(),
             delayed: Vec::new(),
@@ -163,8 +169,8 @@ impl World {
                 self.told_the_winner(&operation, &details)
             }
             Some((code, _)) if EXPECTED.contains(&code.as_str()) => Ok(()),
-            Some((code, _)) if code == "store_unavailable" && disk == Disk::Full => {
-                // Refused as a whole; it is tried again when there is space.
+            Some((code, _)) if code == "store_unavailable" && disk != Disk::Roomy => {
+                // It is tried again when there is space, or a server; its id tells whether it was done.
                 self.delayed.push(operation);
                 Ok(())
             }

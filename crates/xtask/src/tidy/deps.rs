@@ -29,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "aop-testkit",
         ],
     ),
-    ("xtask", &[]),
+    ("xtask", &["aop-testkit"]),
 ];
 
 /// All that a pure crate may use: no async, no database, no process, no clock, no randomness.

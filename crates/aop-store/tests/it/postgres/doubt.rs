@@ -2,16 +2,18 @@
 //! guessed, and the caller notices nothing.
 
 use super::live;
-use crate::support::{new_project, wait};
+use crate::support::{World, new_project, wait};
 use aop_kernel::event::Event;
 use aop_kernel::role::Role;
-use aop_store::{ClaimState, Expect, PostgresOptions, Shelf};
+use aop_store::{ClaimState, Expect, PostgresOptions, PostgresStore, Shelf};
+use aop_testkit::postgres::Server;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// When to cut a connection that carries these words.
@@ -19,15 +21,28 @@ use tempfile::TempDir;
 struct Cut {
     /// All of them in this order, from the client.
     words: Vec<&'static str>,
-    /// Whether the server still gets to hear them, and only its answer is lost.
-    arrives: bool,
+    heard: Heard,
+}
+
+/// What the server gets to hear of the words at which the connection was cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Heard {
+    /// All of them; only its answer is lost.
+    AtOnce,
+    Never,
+    /// All of them, but not before it is told so.
+    Late,
 }
 
 /// A way to the server that can be cut.
 struct Wire {
     dir: TempDir,
     cut: Arc<Mutex<Option<Cut>>>,
+    kept: Kept,
 }
+
+/// A connection to the server whose client is gone, and what it has not heard yet.
+type Kept = Arc<Mutex<Option<(UnixStream, Vec<u8>)>>>;
 
 impl Wire {
     /// In front of the server that has its socket in this folder.
@@ -35,19 +50,39 @@ impl Wire {
         let dir = TempDir::with_prefix("wire").unwrap();
         let cut = Arc::new(Mutex::new(None));
         let listener = UnixListener::bind(dir.path().join(".s.PGSQL.5432")).unwrap();
-        let armed = Arc::clone(&cut);
+        let kept = Kept::default();
+        let (armed, keeping) = (Arc::clone(&cut), Arc::clone(&kept));
         std::thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, server) = (client.unwrap(), UnixStream::connect(&server).unwrap());
-                let armed = Arc::clone(&armed);
-                std::thread::spawn(move || carry(&client, &server, &armed));
+                let (armed, keeping) = (Arc::clone(&armed), Arc::clone(&keeping));
+                std::thread::spawn(move || carry(&client, &server, &armed, &keeping));
             }
         });
-        Wire { dir, cut }
+        Wire { dir, cut, kept }
+    }
+
+    /// The way to a database through it.
+    fn options(&self, database: &str) -> PostgresOptions {
+        let folder = self.dir.path().display().to_string().replace('/', "%2F");
+        PostgresOptions::parse(&format!("postgres://aop@{folder}:5432/{database}")).unwrap()
     }
 
     fn arm(&self, words: &[&'static str], arrives: bool) {
-        *self.cut.lock().unwrap() = Some(Cut { words: words.to_vec(), arrives });
+        self.arm_so(words, if arrives { Heard::AtOnce } else { Heard::Never });
+    }
+
+    fn arm_so(&self, words: &[&'static str], heard: Heard) {
+        *self.cut.lock().unwrap() = Some(Cut { words: words.to_vec(), heard });
+    }
+
+    /// Lets the server hear what was kept from it; back when it has answered or hung up.
+    fn deliver_late(&self) {
+        let (mut server, words) = self.kept.lock().unwrap().take().unwrap();
+        // It may have given up on this connection, which is as good.
+        if server.write_all(&words).is_ok() {
+            let _ = server.read(&mut [0; 16]);
+        }
     }
 
     fn was_cut(&self) -> bool {
@@ -56,7 +91,7 @@ impl Wire {
 }
 
 /// Carries both ways until one side ends or the wire is cut.
-fn carry(client: &UnixStream, server: &UnixStream, armed: &Arc<Mutex<Option<Cut>>>) {
+fn carry(client: &UnixStream, server: &UnixStream, armed: &Arc<Mutex<Option<Cut>>>, kept: &Kept) {
     let deaf = Arc::new(Mutex::new(false));
     let (from, to, silent) = (server.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(&deaf));
     std::thread::spawn(move || {
@@ -78,11 +113,17 @@ fn carry(client: &UnixStream, server: &UnixStream, armed: &Arc<Mutex<Option<Cut>
         heard.extend_from_slice(&buffer[..length]);
         let mut cut = armed.lock().unwrap();
         if cut.as_ref().is_some_and(|cut| in_order(&heard, &cut.words)) {
-            let cut = cut.take().unwrap();
-            if !cut.arrives {
-                break;
+            match cut.take().unwrap().heard {
+                Heard::AtOnce => *deaf.lock().unwrap() = true,
+                Heard::Never => break,
+                Heard::Late => {
+                    let rest = buffer[..length].to_vec();
+                    *kept.lock().unwrap() = Some((server.try_clone().unwrap(), rest));
+                    *deaf.lock().unwrap() = true;
+                    let _ = client.shutdown(Shutdown::Both);
+                    return;
+                }
             }
-            *deaf.lock().unwrap() = true;
         }
         drop(cut);
         if to.write_all(&buffer[..length]).is_err() {
@@ -110,10 +151,18 @@ fn behind_a_wire() -> (Wire, PostgresOptions) {
     let address = direct.place();
     let (socket, database) = address.strip_prefix("postgres://aop@").unwrap().split_once(":5432/").unwrap();
     let wire = Wire::to(PathBuf::from(socket).join(".s.PGSQL.5432"));
-    let folder = wire.dir.path().display().to_string().replace('/', "%2F");
-    let options = PostgresOptions::parse(&format!("postgres://aop@{folder}:5432/{database}")).unwrap();
-    let options = options.project(direct.project_id().unwrap());
+    let options = wire.options(database).project(direct.project_id().unwrap());
     (wire, options)
+}
+
+/// The same on a server of its own, which can be asked what it does.
+fn own_server_behind_a_wire() -> (Server, Wire, PostgresOptions) {
+    let server = Server::own("");
+    server.sql("postgres", "CREATE DATABASE team");
+    let wire = Wire::to(server.socket().join(".s.PGSQL.5432"));
+    let options = wire.options("team").project("shop");
+    PostgresStore::create(&options).unwrap();
+    (server, wire, options)
 }
 
 #[test]
@@ -174,6 +223,79 @@ fn a_claim_a_lease_and_a_document_that_were_cut_are_recognised() {
             assert!(!w.store.place(Shelf::Notes, subject.clone(), value, Expect::Absent).await.unwrap());
             assert!(wire.was_cut());
         }
+    });
+}
+
+#[test]
+fn a_write_that_reaches_the_server_late_never_undoes_a_later_one() {
+    let (server, wire, options) = own_server_behind_a_wire();
+    let w = live(&options);
+    wire.arm_so(&["too-late", "COMMIT\0"], Heard::Late);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            wait(async {
+                for value in ["too-late", "the-last-word"] {
+                    let value = Some(json!(value));
+                    assert!(w.store.place(Shelf::Notes, "k".into(), value, Expect::Anything).await.unwrap());
+                }
+            });
+        });
+        // Until the second attempt waits for the first, or has gone on without waiting.
+        let waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+        while !writing.is_finished() && server.sql("team", waiting) == "0" {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(wire.was_cut());
+        wire.deliver_late();
+        writing.join().unwrap();
+    });
+    let last = wait(w.store.document(Shelf::Notes, "k".into())).unwrap();
+    assert_eq!(last, Some(json!("the-last-word")));
+}
+
+/// Many runners look for one of many features: whoever finds it taken goes on to the next.
+#[test]
+fn a_lease_that_another_holds_is_passed_over_even_while_a_commit_is_under_way() {
+    let (server, wire, options) = own_server_behind_a_wire();
+    let (w, other) = (live(&options), live(&options));
+    let take = async |w: &World, holder: &str| {
+        w.store.acquire_lease("feature/a".into(), holder.into(), 60_000).await.unwrap()
+    };
+    wait(w.feature("a"));
+    assert!(wait(take(&w, "runner-1")).is_some());
+    wire.arm_so(&["a-slow-note", "COMMIT\0"], Heard::Late);
+    std::thread::scope(|scope| {
+        let input = json!({"feature_id": "a", "note": "a-slow-note", "operation_id": "n"});
+        let writing = scope.spawn(|| wait(w.call(Role::Human, "feature.log_append", input)).unwrap());
+        while !wire.was_cut() {
+            std::thread::yield_now();
+        }
+        assert_eq!(wait(take(&other, "runner-2")), None);
+        let under_way = "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'";
+        assert_eq!(server.sql("team", under_way), "1", "nobody waited for the commit");
+        wire.deliver_late();
+        writing.join().unwrap();
+    });
+    assert!(wait(take(&w, "runner-1")).is_some(), "its holder goes on");
+}
+
+/// Somebody else placed the very same value: that is not what the lost attempt did.
+#[test]
+fn a_document_that_another_placed_is_not_taken_for_ones_own() {
+    let (wire, options) = behind_a_wire();
+    let (w, other) = (live(&options), live(&options));
+    let place = async |w: &World| {
+        let value = Some(json!("equal-values"));
+        w.store.place(Shelf::Notes, "k".into(), value, Expect::Absent).await.unwrap()
+    };
+    wire.arm(&["equal-values", "COMMIT\0"], false);
+    std::thread::scope(|scope| {
+        let cut = scope.spawn(|| wait(place(&w)));
+        while !wire.was_cut() {
+            std::thread::yield_now();
+        }
+        let theirs = wait(place(&other));
+        assert_ne!(cut.join().unwrap(), theirs, "one of them placed it");
     });
 }
 

@@ -4,6 +4,7 @@
 mod asking;
 #[path = "../crash.rs"]
 mod crash;
+mod killed;
 #[path = "../lifecycle.rs"]
 mod lifecycle;
 #[path = "../processes.rs"]

@@ -1,12 +1,12 @@
 //! Several folders, as on several machines, on one project of one database.
 
 use crate::support::{Project, finish, new_postgres_project, question, wait};
-use serde_json::{Value, json};
-use std::process::{Child, Command, Stdio};
+use serde_json::json;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A command in another folder, on the project at this address.
-fn elsewhere(folder: &Project, address: &str, args: &[&str]) -> Command {
+pub(super) fn elsewhere(folder: &Project, address: &str, args: &[&str]) -> Command {
     let mut command = folder.command(args);
     command.env("AOP_STORE", address);
     command
@@ -110,69 +110,4 @@ fn a_folder_is_never_moved_silently_from_one_store_to_another() {
     assert_eq!(embedded(&["questions", "--status", "answered"]).data()["items"][0]["question_id"], id);
     assert_eq!(embedded(&["doctor"]).data()["healthy"], true);
     assert_eq!(embedded(&["store", "migrate"]).data()["applied"], json!([]));
-}
-
-/// Two processes of the real program write to one project, and whoever is killed is started again, with the same
-/// operation ids. Short here; `AOP_KILL_SECONDS` makes it longer.
-#[test]
-fn processes_that_are_killed_at_random_leave_every_effect_once() {
-    let seconds = std::env::var("AOP_KILL_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(6);
-    let project = Project::with_feature();
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let mut random = 0x9e37_79b9_u64;
-    let mut chance = || {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        random
-    };
-    let note = |number: u64| -> Child {
-        let input = json!({"feature_id": "shop", "note": format!("note {number}"), "operation_id": format!("n-{number}")});
-        project.spawn(&[
-            "tool",
-            "call",
-            "feature.log_append",
-            "--role",
-            "human",
-            "--input",
-            &input.to_string(),
-        ])
-    };
-    let (mut next, mut killed, mut acknowledged) = (0, 0, Vec::new());
-    while Instant::now() < end {
-        let pair = [next, next + 1];
-        next += 2;
-        let mut running = pair.map(note);
-        std::thread::sleep(Duration::from_micros(chance() % 60_000));
-        let victim = usize::try_from(chance() % 2).unwrap();
-        // Killed in the middle, or too late; both are fine.
-        let _ = running[victim].kill();
-        for (number, child) in pair.into_iter().zip(running) {
-            let run = wait(child);
-            if run.code.is_none() {
-                killed += 1;
-            } else {
-                assert_eq!(run.envelope()["ok"], true, "{run:?}");
-                acknowledged.push(number);
-            }
-        }
-    }
-    assert!(killed > 5, "{killed} of {next}");
-    // Everybody tries again until it is done, as a caller would.
-    for number in 0..next {
-        wait(note(number)).data();
-    }
-    let log = project.run(&["log"]).data()["items"].as_array().unwrap().clone();
-    let mut notes: Vec<&Value> =
-        log.iter().filter(|event| event["type"] == "feature.noted").map(|event| &event["note"]).collect();
-    assert_eq!(
-        notes.len() as u64,
-        next,
-        "every note once; {killed} were killed, {} acknowledged",
-        acknowledged.len()
-    );
-    notes.sort_by_key(|note| note.to_string());
-    notes.dedup();
-    assert_eq!(notes.len() as u64, next);
-    assert_eq!(project.run(&["doctor", "--repair"]).data()["healthy"], true);
 }
