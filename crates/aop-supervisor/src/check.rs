@@ -48,7 +48,7 @@ pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: Check
     let message =
         format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
     let commit = context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?;
-    let epoch = context.lease.epoch();
+    let epoch = context.fence(&feature.id)?.epoch;
     let begin = Command::BeginCheck(BeginCheck {
         feature_id: feature.id.clone(),
         name,
@@ -60,7 +60,7 @@ pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: Check
     crash_point("check_began");
     let report = run_commands(context, feature, name, &worktree, &commit).await?;
     let key = report_key(feature);
-    context.place(Shelf::Results, key, Some(json!(report))).await?;
+    context.place(&feature.id, Shelf::Results, key, Some(json!(report))).await?;
     let end = Command::EndCheck(EndCheck {
         feature_id: feature.id.clone(),
         name,

@@ -45,6 +45,10 @@ impl Surroundings {
         let agent = json!({"feature_id": request.feature_id, "role": request.role, "claim": request.claim});
         env.insert("AOP_AGENT".into(), agent.to_string().into());
         env.insert("AOP_PROJECT".into(), request.project.clone().into());
+        // Hooks and MCP servers that the engine starts ask the same store.
+        if let Some(store) = self.env.get(OsStr::new("AOP_STORE")) {
+            env.insert("AOP_STORE".into(), store.clone());
+        }
         env
     }
 

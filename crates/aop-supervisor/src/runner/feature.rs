@@ -1,9 +1,11 @@
 //! The task of one feature: step after step, each decided anew from what is stored, until there is nothing to do.
 
 use super::context::{Context, Stop};
+use super::whose::{Left, Whose};
 use crate::SURFACE;
 use crate::check::run_checks;
 use crate::gate::open_gate;
+use crate::holding::Hold;
 use crate::step::{Step, next_step};
 use crate::turn::{Plan, run_turn};
 use aop_kernel::feature::Feature;
@@ -22,6 +24,8 @@ const MAX_STALE: u32 = 20;
 pub(super) enum Outcome {
     /// There is nothing to do for the feature now.
     Resting,
+    /// It is not for this run as it stands (its version).
+    Left(Left, u64),
     /// The run cannot go on.
     Broken(Refusal),
 }
@@ -40,10 +44,12 @@ pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
         };
         let result = match next_step(&feature) {
             Step::Rest => return Outcome::Resting,
-            step => take(context, &feature, step).await,
+            step => take_if_ours(context, &feature, step).await,
         };
         match result {
-            Ok(()) => stale = 0,
+            Ok(None) => stale = 0,
+            Ok(Some(left)) => return Outcome::Left(left, feature.version),
+            Err(Stop::Lost) => return Outcome::Left(Left::Held, feature.version),
             Err(Stop::Cut) => return Outcome::Resting,
             Err(Stop::Run(refusal)) => return Outcome::Broken(refusal),
             Err(Stop::Feature(refusal)) => {
@@ -64,6 +70,23 @@ pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
             }
         }
     }
+}
+
+/// Takes a step, or says why another runner should.
+async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<Option<Left>, Stop> {
+    let gone = match context.whose(feature, &step).await? {
+        Whose::Ours => None,
+        Whose::OursNow(gone) => Some(gone),
+        Whose::Left(left) => return Ok(Some(left)),
+    };
+    match context.lease.hold(&feature.id).await? {
+        Hold::Still => {}
+        // It may have moved on before it was ours: look again.
+        Hold::Now => return Ok(None),
+        Hold::No => return Ok(Some(Left::Held)),
+    }
+    context.settle(feature, gone).await?;
+    take(context, feature, step).await.map(|()| None)
 }
 
 async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(), Stop> {

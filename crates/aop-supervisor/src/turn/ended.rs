@@ -125,7 +125,7 @@ impl Turn<'_> {
         }
         let key = format!("{}/{}", self.feature.id, result_name(self.role));
         let document = json!({"claim": self.claim, "result": result});
-        self.context.place(Shelf::Results, key, Some(document)).await?;
+        self.context.place(&self.feature.id, Shelf::Results, key, Some(document)).await?;
         let to = match (self.role, goes_on) {
             (Role::Planner, _) => Some((Status::Building, String::new())),
             // The checks decide.

@@ -129,9 +129,10 @@ fn an_answer_in_the_same_process_starts_the_engine_at_once() {
             checks: Checks { timeout: Duration::from_secs(10), ..Checks::default() },
             around,
             worktrees: Worktrees::Git,
+            away: Duration::ZERO,
             exit_when_parked: false,
         };
-        let lease = RunLease::acquire(Arc::clone(&service.store), Takeover::IfDead).await.unwrap();
+        let lease = RunLease::acquire(Arc::clone(&service.store), Takeover::IfDead, None).await.unwrap();
         let (notices, mut shown) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
         let drivers = Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &drivers).unwrap())));
