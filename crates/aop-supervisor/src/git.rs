@@ -215,6 +215,13 @@ impl Git {
         self.git(&self.root, &["merge-base", "--is-ancestor", commit, "HEAD"]).await.is_ok()
     }
 
+    /// Whether the branch of a feature has this commit in its history.
+    pub(crate) async fn branch_contains(&self, feature: &FeatureId, commit: &str) -> bool {
+        let branch = format!("refs/heads/{}", Git::branch(feature));
+        self.worktrees == Worktrees::Plain
+            || self.git(&self.root, &["merge-base", "--is-ancestor", commit, &branch]).await.is_ok()
+    }
+
     /// Takes a feature's worktree away; its branch stays.
     pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<(), GitError> {
         let path = self.worktree(feature);

@@ -98,8 +98,16 @@ impl RunInfo {
         if self.host != first_line("/proc/sys/kernel/hostname") {
             return false;
         }
-        self.boot != first_line("/proc/sys/kernel/random/boot_id")
-            || start_time(self.pid) != Some(self.start_time)
+        self.boot != first_line("/proc/sys/kernel/random/boot_id") || !self.has_process()
+    }
+
+    /// The same, where machines may share a name: only of a process of this very start of the machine anything is known.
+    pub(crate) fn was_seen_dying(&self) -> bool {
+        self.boot == first_line("/proc/sys/kernel/random/boot_id") && self.is_dead()
+    }
+
+    fn has_process(&self) -> bool {
+        start_time(self.pid) == Some(self.start_time)
     }
 }
 
@@ -214,7 +222,9 @@ impl RunLease {
             ErrorCode::RunAlreadyActive,
             format!("run {run_id} has {what}: process {pid} on {host}, since {since}"),
         )
-        .hint("watch it with `aop status --watch`, stop it with Ctrl-C, or take over with `aop run --takeover`")
+        .hint(
+            "watch it with `aop status --watch`, stop it with Ctrl-C, or take over with `aop run --takeover`",
+        )
         .fact("run_id", run_id)
         .fact("pid", pid)
         .fact("host", host)

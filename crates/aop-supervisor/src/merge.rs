@@ -4,13 +4,14 @@
 
 use crate::SURFACE;
 use crate::git::{Git, GitError};
+use crate::turn::worktree_key;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{Action, Command, Merge, permit};
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Service, crash_point};
+use aop_store::{Service, Shelf, crash_point};
 use serde_json::json;
 use std::path::Path;
 
@@ -31,8 +32,7 @@ pub async fn merge(
     }
     permit(&feature, Action::Merge)?;
     let Some(commit) = git.branch_head(id).await else {
-        return Err(Refusal::invalid_argument(format!("feature '{id}' has no branch {}", Git::branch(id)))
-            .hint("it gets one when `aop run` works on it"));
+        return Err(no_branch(service, id).await?);
     };
     let Some(into) = git.current_branch().await else {
         return Err(Refusal::new(
@@ -60,6 +60,21 @@ pub async fn merge(
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
     finish(&git, &feature).await.map(|_| receipt.envelope)
+}
+
+/// There is nothing to merge here; perhaps there is elsewhere.
+async fn no_branch(service: &Service, id: &FeatureId) -> Result<Refusal, Refusal> {
+    let branch = Git::branch(id);
+    let home = service.store.document(Shelf::Sessions, worktree_key(id)).await?;
+    let home = home.as_ref().and_then(|home| Some((home["host"].as_str()?, home["folder"].as_str()?)));
+    Ok(match home {
+        None => Refusal::invalid_argument(format!("feature '{id}' has no branch {branch}"))
+            .hint("it gets one when `aop run` works on it"),
+        Some((host, folder)) => Refusal::invalid_argument(format!(
+            "feature '{id}' has no branch {branch} here: its work is in {folder} on {host}"
+        ))
+        .hint(format!("merge it there, or bring the branch here with `git fetch … {branch}:{branch}`")),
+    })
 }
 
 fn ready(feature: &Feature) -> Result<(), Refusal> {

@@ -54,7 +54,7 @@ impl RunnerRecord {
             return self.run.ended_at;
         }
         let is_silent = self.seen.plus_millis(millis(TTL)) <= now;
-        (is_silent || self.run.info.is_dead()).then_some(self.seen)
+        (is_silent || self.run.info.was_seen_dying()).then_some(self.seen)
     }
 
     /// Whether it has an engine.

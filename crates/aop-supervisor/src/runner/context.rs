@@ -65,7 +65,9 @@ impl Stop {
     pub(crate) fn into_refusal(self) -> Refusal {
         match self {
             Stop::Feature(refusal) | Stop::Run(refusal) => refusal,
-            Stop::Cut | Stop::Lost | Stop::Stale => Refusal::new(ErrorCode::VersionConflict, self.to_string()),
+            Stop::Cut | Stop::Lost | Stop::Stale => {
+                Refusal::new(ErrorCode::VersionConflict, self.to_string())
+            }
         }
     }
 }
@@ -113,6 +115,15 @@ impl Context {
         self.lease.fence(feature).ok_or(Stop::Lost)
     }
 
+    /// Makes sure that a feature is still this run's, for what carries no epoch.
+    pub(crate) async fn confirm(&self, feature: &FeatureId) -> Result<(), Stop> {
+        if self.lease.runner.is_none() {
+            return Ok(());
+        }
+        self.fence(feature)?;
+        if self.lease.keep(feature).await? { Ok(()) } else { Err(Stop::Lost) }
+    }
+
     /// Writes a document about a feature, as long as this run has it.
     pub(crate) async fn place(
         &self,
@@ -143,9 +154,8 @@ impl Context {
     pub(crate) fn taken_over(&self) -> Refusal {
         let run = &self.lease.info.run_id;
         let what = if self.lease.runner.is_some() { "folder" } else { "project" };
-        Refusal::new(ErrorCode::RunAlreadyActive, format!("another run took the {what} over from {run}")).hint(
-            "this run has stopped, and its engines with it; `aop status` shows where everything stands",
-        )
+        Refusal::new(ErrorCode::RunAlreadyActive, format!("another run took the {what} over from {run}"))
+            .hint("this run has stopped, and its engines with it; `aop status` shows where everything stands")
     }
 
     /// Questions of a feature asked at or after this time, oldest first.

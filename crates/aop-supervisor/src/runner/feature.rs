@@ -1,9 +1,9 @@
 //! The task of one feature: step after step, each decided anew from what is stored, until there is nothing to do.
 
 use super::context::{Context, Stop};
-use super::whose::{Left, Whose};
+use super::whose::{Left, Settled, Whose};
 use crate::SURFACE;
-use crate::check::run_checks;
+use crate::check::{fail_checks, run_checks};
 use crate::gate::open_gate;
 use crate::holding::Hold;
 use crate::step::{Step, next_step};
@@ -46,27 +46,27 @@ pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
             Step::Rest => return Outcome::Resting,
             step => take_if_ours(context, &feature, step).await,
         };
+        let result = match result {
+            Err(Stop::Stale) if stale < MAX_STALE => {
+                stale += 1;
+                tokio::time::sleep(Duration::from_millis(5 << stale.min(8))).await;
+                continue;
+            }
+            Err(Stop::Stale) => {
+                let refusal =
+                    Refusal::new(ErrorCode::Internal, "the feature keeps moving on while it is worked on");
+                block(context, &feature, &refusal).await.map(|()| None)
+            }
+            Err(Stop::Feature(refusal)) => block(context, &feature, &refusal).await.map(|()| None),
+            other => other,
+        };
         match result {
             Ok(None) => stale = 0,
             Ok(Some(left)) => return Outcome::Left(left, feature.version),
             Err(Stop::Lost) => return Outcome::Left(Left::Held, feature.version),
             Err(Stop::Cut) => return Outcome::Resting,
-            Err(Stop::Run(refusal)) => return Outcome::Broken(refusal),
-            Err(Stop::Feature(refusal)) => {
-                if let Err(stop) = block(context, &feature, &refusal).await {
-                    return Outcome::Broken(stop.into_refusal());
-                }
-            }
-            Err(Stop::Stale) if stale < MAX_STALE => {
-                stale += 1;
-                tokio::time::sleep(Duration::from_millis(5 << stale.min(8))).await;
-            }
-            Err(Stop::Stale) => {
-                let refusal =
-                    Refusal::new(ErrorCode::Internal, "the feature keeps moving on while it is worked on");
-                if let Err(stop) = block(context, &feature, &refusal).await {
-                    return Outcome::Broken(stop.into_refusal());
-                }
+            Err(stop @ (Stop::Run(_) | Stop::Feature(_) | Stop::Stale)) => {
+                return Outcome::Broken(stop.into_refusal());
             }
         }
     }
@@ -85,8 +85,24 @@ async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> 
         Hold::Now => return Ok(None),
         Hold::No => return Ok(Some(Left::Held)),
     }
-    context.settle(feature, gone).await?;
+    let settled = context.settle(feature, gone).await?;
+    let sent_back = settled == Settled::WorkIsMissing && send_back(context, feature).await?;
+    context.move_in(feature).await?;
+    if sent_back {
+        return Ok(None);
+    }
     take(context, feature, step).await.map(|()| None)
+}
+
+/// Nobody can judge what is not here: the builder has to do it again. False when it is the builder's turn anyway.
+async fn send_back(context: &Arc<Context>, feature: &Feature) -> Result<bool, Stop> {
+    let why = "the work on it stayed with a runner that is gone";
+    match (feature.status, feature.work.finished) {
+        (Status::Qa, _) => move_to(context, feature, Status::Building, why.to_owned()).await?,
+        (Status::Building, Some(true)) => fail_checks(context, feature, why).await?,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(), Stop> {
@@ -122,6 +138,7 @@ async fn block(context: &Arc<Context>, feature: &Feature, refusal: &Refusal) -> 
 }
 
 async fn move_to(context: &Arc<Context>, feature: &Feature, to: Status, reason: String) -> Result<(), Stop> {
+    context.confirm(&feature.id).await?;
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     let command = Command::Transition(Transition { feature_id: feature.id.clone(), to, reason });
     let operation = format!("move:{}:{}:{to}", feature.id, feature.version);

@@ -18,12 +18,12 @@ use aop_kernel::status::{Held, Status};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{FeaturePage, Service};
 use feature::{Outcome, work_on};
-use whose::Left;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use whose::Left;
 
 /// Something worth showing that is no event of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub enum Notice {
         /// What.
         text: String,
     },
-    /// Where a feature waits for a runner, or has gone to one.
+    /// A feature waits for a runner that is not there.
     Waits {
         /// The feature.
         feature_id: FeatureId,
-        /// In words.
+        /// For which, in words.
         text: String,
     },
     /// The user should know.

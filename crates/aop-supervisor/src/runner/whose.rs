@@ -2,12 +2,13 @@
 //! From then on it is bound: a session lives in files of the machine that began it, and so does the work on its
 //! branch. Only when that runner has been gone for long does another go on, in a new session, and says so.
 
-use super::Notice;
 use super::context::{Context, Stop};
 use crate::SURFACE;
+use crate::gate::short_digest;
 use crate::git::Git;
 use crate::phase;
 use crate::runners::{Identity, RunnerRecord, millis, runners};
+use crate::settings::Worktrees;
 use crate::step::Step;
 use crate::turn::{Kept, engine_for, session_key, worktree_key};
 use aop_kernel::feature::Feature;
@@ -28,6 +29,15 @@ pub(super) enum Whose {
     OursNow(Gone),
     /// Not this run.
     Left(Left),
+}
+
+/// What a feature is like that was made this run's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// As it was.
+    AsItWas,
+    /// What was committed elsewhere is not here.
+    WorkIsMissing,
 }
 
 /// A runner that is gone.
@@ -79,9 +89,9 @@ impl Left {
             Left::Bound { name, gone: Some(since), .. } => Some(format!(
                 "waits for its runner {name}, gone since {since}, and for no other (`aop runners forget` gives it up)"
             )),
-            Left::NoEngine { engine, here: true, .. } => Some(format!(
-                "waits: its work is in this folder, and {engine} is not installed here"
-            )),
+            Left::NoEngine { engine, here: true, .. } => {
+                Some(format!("waits: its work is in this folder, and {engine} is not installed here"))
+            }
             Left::NoEngine { engine, other: false, .. } => {
                 Some(format!("waits for a runner that has {engine}; none that is at work has it"))
             }
@@ -203,34 +213,65 @@ impl Context {
     }
 
     /// Makes a feature that this run holds its own: from now on its work is here. In place of a runner that is gone
-    /// that is said, in the log and to whoever looks on.
-    pub(super) async fn settle(&self, feature: &Feature, gone: Option<Gone>) -> Result<(), Stop> {
-        let Some(me) = &self.lease.runner else { return Ok(()) };
-        let has_work = feature.status != Status::Planning;
+    /// the log says that; and work that is finished and not here is found missing.
+    pub(super) async fn settle(&self, feature: &Feature, gone: Option<Gone>) -> Result<Settled, Stop> {
+        let Some(me) = &self.lease.runner else { return Ok(Settled::AsItWas) };
+        if feature.status == Status::Planning && gone.is_none() {
+            return Ok(Settled::AsItWas);
+        }
+        let mut settled = Settled::AsItWas;
         if let Some(gone) = gone {
-            let since = gone.since.map_or("was given up".to_owned(), |since| format!("is gone since {since}"));
+            let since =
+                gone.since.map_or("was given up".to_owned(), |since| format!("is gone since {since}"));
             let mut note = format!(
                 "its runner {} {since}: it goes on at {}:{} in a new session; work that was not committed to the branch stays there",
                 gone.name,
                 self.lease.info.host,
                 me.folder.display()
             );
-            if has_work && self.git.branch_head(&feature.id).await.is_none() {
+            if feature.status != Status::Planning && !self.has_work_of(feature).await? {
+                settled = Settled::WorkIsMissing;
                 note.push_str(&format!(
-                    "; there is no branch {} here, so it begins from the project's head",
+                    ", and so does the branch {}: the builder begins from what is here",
                     Git::branch(&feature.id)
                 ));
             }
-            self.show(Notice::Waits { feature_id: feature.id.clone(), text: note.clone() });
-            let operation = format!("moved:{}:{}", feature.id, self.fence(&feature.id)?.epoch);
+            let epoch = self.fence(&feature.id)?.epoch;
+            let operation = format!("moved:{}:{epoch}:{}", feature.id, short_digest(&note));
             let command = Command::AppendLog(AppendLog { feature_id: feature.id.clone(), note });
             self.submit(runner_request(command, &operation, SURFACE)?).await?;
         }
+        Ok(settled)
+    }
+
+    /// Writes down that the work on a feature is here.
+    pub(super) async fn move_in(&self, feature: &Feature) -> Result<(), Stop> {
+        let Some(me) = self.lease.runner.as_ref().filter(|_| feature.status != Status::Planning) else {
+            return Ok(());
+        };
         let key = worktree_key(&feature.id);
         let home = json!({"runner": me.id, "host": self.lease.info.host, "folder": me.folder});
-        if has_work && self.store().document(Shelf::Sessions, key.clone()).await?.as_ref() != Some(&home) {
+        if self.store().document(Shelf::Sessions, key.clone()).await?.as_ref() != Some(&home) {
             self.place(&feature.id, Shelf::Sessions, key, Some(home)).await?;
         }
         Ok(())
+    }
+
+    /// Whether the branch here has what the workers before have committed.
+    async fn has_work_of(&self, feature: &Feature) -> Result<bool, Stop> {
+        if self.settings.worktrees == Worktrees::Git && self.git.branch_head(&feature.id).await.is_none() {
+            return Ok(false);
+        }
+        for role in [Role::Builder, Role::Qa] {
+            let key = format!("{}/{}", feature.id, phase::result_name(role));
+            let result = self.store().document(Shelf::Results, key).await?;
+            let commit = result.as_ref().and_then(|result| result["commit"].as_str());
+            if let Some(commit) = commit
+                && !self.git.branch_contains(&feature.id, commit).await
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }

@@ -6,8 +6,8 @@ mod ended;
 mod host;
 mod session;
 
-pub(crate) use session::{Kept, key as session_key, worktree_key};
 pub use session::session_of;
+pub(crate) use session::{Kept, key as session_key, worktree_key};
 
 use crate::SURFACE;
 use crate::mode::mode_of;

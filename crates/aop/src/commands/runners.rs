@@ -41,7 +41,8 @@ pub(crate) fn run(global: &Global, args: &RunnersArgs) -> CommandResult {
         Some(RunnersCommand::Forget { runner_id }) => {
             refuse_agents("runners")?;
             let record = session.wait(forget_runner(session.store(), runner_id))?;
-            let text = format!("{} is given up; others take what waited for it.", bold(&clean(&record.name())));
+            let text =
+                format!("{} is given up; others take what waited for it.", bold(&clean(&record.name())));
             Ok(Reply::ok(Envelope::success(&json!({"runner_id": record.runner_id})), text))
         }
     }

@@ -41,7 +41,8 @@ async fn a_lease_that_was_given_back_is_free_and_its_epoch_goes_on(w: &World) {
 }
 
 async fn a_lease_of_another_name_begins_above_those_that_were_taken_before(w: &World) {
-    let take = async |name: &str| w.store.acquire_lease(name.into(), "one".into(), 1_000).await.unwrap().unwrap();
+    let take =
+        async |name: &str| w.store.acquire_lease(name.into(), "one".into(), 1_000).await.unwrap().unwrap();
     let mut last = take("run").await.epoch;
     for name in ["run/a", "run", "run/b", "run/a"] {
         w.later(1_000);

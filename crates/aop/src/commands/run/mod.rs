@@ -178,8 +178,7 @@ fn exit_code(end: &RunEnd) -> u8 {
     }
     let any = |wanted: &[Status]| end.features.iter().any(|feature| wanted.contains(&feature.status));
     // A feature that waits for another runner is still in its phase.
-    let unfinished =
-        [Status::Blocked, Status::AwaitingInput, Status::Planning, Status::Building, Status::Qa];
+    let unfinished = [Status::Blocked, Status::AwaitingInput, Status::Planning, Status::Building, Status::Qa];
     if any(&unfinished) {
         3
     } else if any(&[Status::Failed]) {
