@@ -78,20 +78,17 @@ impl Drop for Stopping<'_> {
     }
 }
 
-/// A process that is killed and started again.
-enum Living {
-    Run(Running),
-    Serve(Server),
-}
+/// A process that is killed and started again: a run, or a server.
+type Living = (Option<Running>, Option<Server>);
 
 fn start(place: usize, folders: [&Project; 2], doors: &Doors, specs: &[&str]) -> Living {
     let folder = folders[place % 2];
     if place < 2 {
-        return Living::Run(Running::start(folder, specs));
+        return (Some(Running::start(folder, specs)), None);
     }
     let server = Server::start(folder);
     doors.lock().unwrap()[place % 2] = Some((server.address.clone(), server.token.clone()));
-    Living::Serve(server)
+    (None, Some(server))
 }
 
 #[test]
@@ -127,8 +124,7 @@ fn chaos_with_two_runners_and_two_servers_every_feature_ends_and_every_answer_ar
         }
         println!("kills: {kills:?} (runners, then servers)");
         // People answer until both runs have come to their end.
-        for run in living.drain(..2).flatten() {
-            let Living::Run(run) = run else { continue };
+        for run in living.drain(..2).flatten().filter_map(|living| living.0) {
             let (code, lines) = run.end();
             assert_eq!(code, Some(0), "{:#?}", lines.last());
         }
