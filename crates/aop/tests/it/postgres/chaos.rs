@@ -99,7 +99,6 @@ fn unfinished(project: &Project) -> Vec<Value> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "figures for whoever looks at the output of the test")]
 fn chaos_with_two_runners_and_two_servers_every_feature_ends_and_every_answer_arrives_once() {
     let full = std::env::var("AOP_CHAOS").is_ok_and(|value| value == "full");
     let (features, length) = if full { (40, Duration::from_secs(60)) } else { (8, Duration::from_secs(6)) };
