@@ -77,7 +77,9 @@ async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusa
         Some((host, folder)) => Refusal::invalid_argument(format!(
             "the work on feature '{id}' is not on a branch {branch} here: it is in {folder} on {host}"
         ))
-        .hint(format!("merge it there, or bring the branch here with `git fetch … {branch}:{branch}`")),
+        .hint(format!(
+            "merge it there, or bring the branch here with `git fetch {host}:{folder} {branch}:{branch}`"
+        )),
     })
 }
 

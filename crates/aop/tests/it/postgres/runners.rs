@@ -226,6 +226,22 @@ fn a_feature_that_another_runner_took_over_stops_and_the_others_go_on() {
     assert_nothing_left(&here);
 }
 
+#[test]
+fn what_an_engine_starts_finds_the_store_of_its_run() {
+    let here = workshop("");
+    script(&here, "shop", &json!({"planner": [{"wait_ms": 600_000}, plan()]}));
+    here.create_feature("shop");
+    let _run = at_work(&here);
+    let store = format!("AOP_STORE={}\0", here.address());
+    let environment =
+        |line: &String| std::fs::read(format!("/proc/{}/environ", line.split(' ').next().unwrap()));
+    eventually("the engine has it in its environment", || {
+        let engines = left_over(&here).into_iter().filter(|line| !line.contains(" guard "));
+        let found = engines.filter_map(|line| String::from_utf8(environment(&line).ok()?).ok());
+        found.into_iter().any(|text| text.contains(&store) && text.contains("AOP_AGENT="))
+    });
+}
+
 /// Whether the process of such a line works below this folder.
 fn in_folder(line: &str, folder: &str) -> bool {
     let pid = line.split(' ').next().unwrap();
