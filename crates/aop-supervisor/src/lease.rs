@@ -123,7 +123,9 @@ impl RunLease {
         let (held, met) = (Mutex::default(), Mutex::default());
         let lease = RunLease { store, info, runner, epoch: AtomicU64::new(0), held, met };
         let mut replaced = None;
-        for _ in 0..3 {
+        // A run that was killed before it could introduce itself is known to nobody: its lease has to run out.
+        let deadline = tokio::time::Instant::now() + TTL + RENEWAL;
+        for attempt in 0.. {
             if let Some(epoch) = lease.grant(&lease.name(), lease.info.run_id.as_str()).await? {
                 lease.epoch.store(epoch, Ordering::SeqCst);
                 lease.introduce(None).await?;
@@ -132,12 +134,18 @@ impl RunLease {
                 }
                 return Ok(lease);
             }
-            let Some(holder) = lease.holder().await? else { continue };
-            if takeover == Takeover::Force || holder.info.is_dead() {
+            if let Some(holder) = lease.holder().await? {
+                if takeover == Takeover::IfDead && !holder.info.is_dead() {
+                    return Err(lease.already_active(&holder.info));
+                }
                 lease.store.release_lease(lease.name(), holder.epoch).await?;
                 replaced = Some(holder.info);
-            } else {
-                return Err(lease.already_active(&holder.info));
+            }
+            if tokio::time::Instant::now() >= deadline {
+                break;
+            }
+            if attempt > 0 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
         Err(Refusal::new(ErrorCode::RunAlreadyActive, "another run took over at the same moment")
