@@ -131,8 +131,10 @@ impl Git {
             // Left behind half made: it holds nothing that was committed, and git would refuse the place.
             let _ = tokio::fs::remove_dir_all(&path).await;
         }
-        self.git(&self.root, &["worktree", "prune"]).await?;
         let place = path.display().to_string();
+        // One that git was killed over is still locked, and would not be pruned. Mostly there is none.
+        let _ = self.git(&self.root, &["worktree", "unlock", &place]).await;
+        self.git(&self.root, &["worktree", "prune"]).await?;
         let has_branch = self
             .git(&self.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
             .await
