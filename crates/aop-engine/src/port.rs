@@ -26,7 +26,7 @@ pub struct Capabilities {
     pub resume_by_message: bool,
     /// Permission prompts can become questions.
     pub permission_questions: bool,
-    /// The conversation can go on in another folder or on another machine.
+    /// The conversation can go on in another clone or on another machine: it is not in files of its own machine.
     pub session_travels: bool,
     /// We choose the name of a new conversation.
     pub session_named_by_us: bool,

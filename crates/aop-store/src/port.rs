@@ -123,7 +123,8 @@ impl Inbox {
 /// A lease that was granted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// Grows with every change of holder: what an earlier holder still does is refused by it.
+    /// Grows with every change of holder: what an earlier holder still does is refused by it. It is the time of that
+    /// change in milliseconds, so that a holder under another name, or after a copy to another store, has a higher one.
     pub epoch: u64,
     /// Until when it is held unless renewed.
     pub expires_at: Timestamp,

@@ -48,29 +48,47 @@ pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: Check
     let message =
         format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
     let commit = context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?;
-    let epoch = context.lease.epoch();
-    let begin = Command::BeginCheck(BeginCheck {
-        feature_id: feature.id.clone(),
-        name,
-        epoch,
-        commit: commit.clone(),
-    });
+    let check = begin(context, feature, name, &commit).await?;
+    let report = run_commands(context, feature, name, &worktree, &commit).await?;
+    end(context, feature, check, report).await
+}
+
+/// The builder is done, and its work is not here: as good as checks that failed.
+pub(crate) async fn fail_checks(context: &Context, feature: &Feature, why: &str) -> Result<(), Stop> {
+    let (name, commit) = (CheckName::Fast, String::from("none"));
+    let check = begin(context, feature, name, &commit).await?;
+    let (note, output) = (why.to_owned(), String::new());
+    end(context, feature, check, CheckReport { name, commit, passed: false, note, output, log: None }).await
+}
+
+/// A check that has begun.
+struct Begun {
+    epoch: u64,
+    operation: String,
+}
+
+async fn begin(context: &Context, feature: &Feature, name: CheckName, commit: &str) -> Result<Begun, Stop> {
+    let epoch = context.fence(&feature.id)?.epoch;
+    let (feature_id, commit) = (feature.id.clone(), commit.to_owned());
+    let begin = Command::BeginCheck(BeginCheck { feature_id, name, epoch, commit });
     let operation = format!("check:{}:{}:{epoch}", feature.id, feature.version);
     context.submit(runner_request(begin, &operation, SURFACE)?).await?;
     crash_point("check_began");
-    let report = run_commands(context, feature, name, &worktree, &commit).await?;
-    let key = report_key(feature);
-    context.place(Shelf::Results, key, Some(json!(report))).await?;
+    Ok(Begun { epoch, operation })
+}
+
+async fn end(context: &Context, feature: &Feature, begun: Begun, report: CheckReport) -> Result<(), Stop> {
+    context.place(&feature.id, Shelf::Results, report_key(feature), Some(json!(report))).await?;
     let end = Command::EndCheck(EndCheck {
         feature_id: feature.id.clone(),
-        name,
-        epoch,
-        commit,
-        passed: report.passed,
-        note: report.note.clone(),
+        name: report.name,
+        epoch: begun.epoch,
         to: next_status(context, feature, &report),
+        commit: report.commit,
+        passed: report.passed,
+        note: report.note,
     });
-    context.submit(runner_request(end, &format!("{operation}:end"), SURFACE)?).await?;
+    context.submit(runner_request(end, &format!("{}:end", begun.operation), SURFACE)?).await?;
     crash_point("check_ended");
     Ok(())
 }

@@ -55,7 +55,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let document =
         json!({"asked": digest(&gate.spec.to_json()), "sha256": hex(&record), "question_id": question.id});
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
-    context.place(Shelf::Results, key, Some(document)).await?;
+    context.place(&feature.id, Shelf::Results, key, Some(document)).await?;
     if !place.write_new(&record)? && place.read()?.as_deref() != Some(&record) {
         return Err(unusable(
             &path,

@@ -131,8 +131,10 @@ impl Git {
             // Left behind half made: it holds nothing that was committed, and git would refuse the place.
             let _ = tokio::fs::remove_dir_all(&path).await;
         }
-        self.git(&self.root, &["worktree", "prune"]).await?;
         let place = path.display().to_string();
+        // One that git was killed over is still locked, and would not be pruned. Mostly there is none.
+        let _ = self.git(&self.root, &["worktree", "unlock", &place]).await;
+        self.git(&self.root, &["worktree", "prune"]).await?;
         let has_branch = self
             .git(&self.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
             .await
@@ -213,6 +215,13 @@ impl Git {
     /// Whether the head has this commit in its history.
     pub async fn contains(&self, commit: &str) -> bool {
         self.git(&self.root, &["merge-base", "--is-ancestor", commit, "HEAD"]).await.is_ok()
+    }
+
+    /// Whether the branch of a feature has this commit in its history.
+    pub(crate) async fn branch_contains(&self, feature: &FeatureId, commit: &str) -> bool {
+        let branch = format!("refs/heads/{}", Git::branch(feature));
+        self.worktrees == Worktrees::Plain
+            || self.git(&self.root, &["merge-base", "--is-ancestor", commit, &branch]).await.is_ok()
     }
 
     /// Takes a feature's worktree away; its branch stays.

@@ -1,24 +1,28 @@
-//! Who runs a project. A run holds a lease with a fencing epoch; what an earlier holder still does is refused by
-//! it. Beside the lease stands who the holder is, so that a second run can say so, and so that a holder that is
-//! known to be dead need not be waited for.
+//! Who runs. In a store of its own a project has one run, which holds the project's lease; in a shared one every
+//! folder is a runner and holds the lease of that runner. Beside the lease stands who the holder is, so that a
+//! second run can say so, and so that a holder that is known to be dead need not be waited for.
+//!
+//! What is done to a feature is fenced by an epoch: that of the project's lease, or of the feature's own (`holding`).
 
-use aop_kernel::ids::RunId;
+use crate::runners::{Identity, RunnerRecord, millis};
+use aop_kernel::ids::{FeatureId, RunId};
 use aop_kernel::time::Timestamp;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Expect, Shelf, Store};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The lease of a project's run. Runners that share a project will take one lease per feature under other names.
-const LEASE: &str = "run";
-/// Where the holder introduces itself.
+/// The lease of a project that has one run.
+const PROJECT: &str = "run";
+/// Where the holder of the project introduces itself.
 const CURRENT: &str = "current";
 /// How long a run may be silent before anybody may take over.
-const TTL: Duration = Duration::from_secs(15);
+pub(crate) const TTL: Duration = Duration::from_secs(15);
 /// How often it speaks.
 pub(crate) const RENEWAL: Duration = Duration::from_secs(4);
 
@@ -60,12 +64,18 @@ pub struct RunRecord {
     pub ended_at: Option<Timestamp>,
 }
 
-/// The lease of this run.
+/// What this run holds.
 pub struct RunLease {
-    store: Arc<dyn Store>,
+    pub(crate) store: Arc<dyn Store>,
     /// This run.
     pub info: RunInfo,
+    /// The folder it works in, where several may work on the project.
+    pub(crate) runner: Option<Identity>,
     epoch: AtomicU64,
+    /// The features that it holds, with their epochs.
+    pub(crate) held: Mutex<HashMap<FeatureId, u64>>,
+    /// The features that it has held before.
+    pub(crate) met: Mutex<HashSet<FeatureId>>,
 }
 
 impl RunInfo {
@@ -88,71 +98,145 @@ impl RunInfo {
         if self.host != first_line("/proc/sys/kernel/hostname") {
             return false;
         }
-        self.boot != first_line("/proc/sys/kernel/random/boot_id")
-            || start_time(self.pid) != Some(self.start_time)
+        self.boot != first_line("/proc/sys/kernel/random/boot_id") || !self.has_process()
+    }
+
+    /// The same, where machines may share a name: only of a process of this very start of the machine anything is known.
+    pub(crate) fn was_seen_dying(&self) -> bool {
+        self.boot == first_line("/proc/sys/kernel/random/boot_id") && self.is_dead()
+    }
+
+    fn has_process(&self) -> bool {
+        start_time(self.pid) == Some(self.start_time)
     }
 }
 
 impl RunLease {
-    /// Takes the project. Refused with `run_already_active` while another run has it.
-    pub async fn acquire(store: Arc<dyn Store>, takeover: Takeover) -> Result<Self, Refusal> {
+    /// Takes the project, or the runner where one is named. Refused with `run_already_active` while another run has
+    /// it.
+    pub async fn acquire(
+        store: Arc<dyn Store>,
+        takeover: Takeover,
+        runner: Option<Identity>,
+    ) -> Result<Self, Refusal> {
         let info = RunInfo::of_this_process(store.now().await?)?;
+        let (held, met) = (Mutex::default(), Mutex::default());
+        let lease = RunLease { store, info, runner, epoch: AtomicU64::new(0), held, met };
         let mut replaced = None;
-        for _ in 0..3 {
-            if let Some(epoch) = grant(&store, &info).await? {
-                let lease = RunLease { store, info, epoch: AtomicU64::new(epoch) };
+        // A run that was killed before it could introduce itself is known to nobody: its lease has to run out.
+        let deadline = tokio::time::Instant::now() + TTL + RENEWAL;
+        for attempt in 0.. {
+            if let Some(epoch) = lease.grant(&lease.name(), lease.info.run_id.as_str()).await? {
+                lease.epoch.store(epoch, Ordering::SeqCst);
                 lease.introduce(None).await?;
                 if let Some(holder) = replaced {
                     see_off(&holder).await;
                 }
                 return Ok(lease);
             }
-            let Some(holder) = current(store.as_ref()).await? else { continue };
-            if takeover == Takeover::Force || holder.info.is_dead() {
-                store.release_lease(LEASE.to_owned(), holder.epoch).await?;
+            if let Some(holder) = lease.holder().await? {
+                if takeover == Takeover::IfDead && !holder.info.is_dead() {
+                    return Err(lease.already_active(&holder.info));
+                }
+                lease.store.release_lease(lease.name(), holder.epoch).await?;
                 replaced = Some(holder.info);
-            } else {
-                return Err(already_active(&holder.info));
+            }
+            if tokio::time::Instant::now() >= deadline {
+                break;
+            }
+            if attempt > 0 {
+                tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
-        Err(Refusal::new(ErrorCode::RunAlreadyActive, "another run took this project at the same moment")
+        Err(Refusal::new(ErrorCode::RunAlreadyActive, "another run took over at the same moment")
             .hint("look again with `aop status`; a run that died is taken over after 15 seconds"))
     }
 
-    /// The epoch that everything of this run is fenced with.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::SeqCst)
-    }
-
-    /// What must hold for this run to write a document.
-    pub(crate) fn expected(&self) -> Expect {
-        Expect::Lease { name: LEASE.to_owned(), epoch: self.epoch() }
-    }
-
-    /// Says that it is still there. False when somebody else has the project.
+    /// Says that it is still there. False when another run is in its place.
     pub(crate) async fn renew(&self) -> Result<bool, Refusal> {
-        let Some(epoch) = grant(&self.store, &self.info).await? else { return Ok(false) };
-        if self.epoch.swap(epoch, Ordering::SeqCst) != epoch {
-            // The machine slept past the end of the lease and nobody took it: turns keep the epoch they began
-            // with, and what somebody else took meanwhile is refused by it.
+        let Some(epoch) = self.grant(&self.name(), self.info.run_id.as_str()).await? else {
+            return Ok(false);
+        };
+        // The machine may have slept past the end of the lease while nobody took it: turns keep the epoch they began
+        // with, and what somebody else took meanwhile is refused by it.
+        if self.epoch.swap(epoch, Ordering::SeqCst) != epoch || self.runner.is_some() {
             self.introduce(None).await?;
         }
         Ok(true)
     }
 
-    /// Gives the project back.
+    /// Gives everything back.
     pub async fn release(&self) -> Result<(), Refusal> {
+        self.let_all_go().await?;
         let now = self.store.now().await?;
         self.introduce(Some(now)).await?;
-        Ok(self.store.release_lease(LEASE.to_owned(), self.epoch()).await?)
+        Ok(self.store.release_lease(self.name(), self.epoch()).await?)
+    }
+
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::SeqCst)
+    }
+
+    /// The lease's name.
+    pub(crate) fn name(&self) -> String {
+        match &self.runner {
+            None => PROJECT.to_owned(),
+            Some(runner) => format!("runner/{}", runner.id),
+        }
+    }
+
+    pub(crate) async fn grant(&self, name: &str, holder: &str) -> Result<Option<u64>, Refusal> {
+        let lease = self.store.acquire_lease(name.to_owned(), holder.to_owned(), millis(TTL)).await?;
+        Ok(lease.map(|lease| lease.epoch))
     }
 
     async fn introduce(&self, ended_at: Option<Timestamp>) -> Result<(), Refusal> {
-        let record = json!(RunRecord { info: self.info.clone(), epoch: self.epoch(), ended_at });
-        for key in [self.info.run_id.as_str(), CURRENT] {
-            self.store.place(Shelf::Runs, key.to_owned(), Some(record.clone()), self.expected()).await?;
-        }
+        let run = RunRecord { info: self.info.clone(), epoch: self.epoch(), ended_at };
+        let expected = Expect::Lease { name: self.name(), epoch: self.epoch() };
+        let place = async |shelf, key: &str, value| {
+            self.store.place(shelf, key.to_owned(), Some(value), expected.clone()).await
+        };
+        place(Shelf::Runs, self.info.run_id.as_str(), json!(run)).await?;
+        match &self.runner {
+            None => place(Shelf::Runs, CURRENT, json!(run)).await?,
+            Some(Identity { id, folder, engines }) => {
+                let record = RunnerRecord {
+                    runner_id: id.clone(),
+                    folder: folder.display().to_string(),
+                    engines: engines.iter().map(|engine| engine.as_str().to_owned()).collect(),
+                    seen: ended_at.unwrap_or(self.store.now().await?),
+                    run,
+                };
+                place(Shelf::Runners, id, json!(record)).await?
+            }
+        };
         Ok(())
+    }
+
+    /// The run that last had it.
+    async fn holder(&self) -> Result<Option<RunRecord>, Refusal> {
+        let (shelf, key) = match &self.runner {
+            None => (Shelf::Runs, CURRENT.to_owned()),
+            Some(runner) => (Shelf::Runners, runner.id.clone()),
+        };
+        let document = self.store.document(shelf, key).await?;
+        Ok(document.and_then(|value| serde_json::from_value(value).ok()))
+    }
+
+    fn already_active(&self, holder: &RunInfo) -> Refusal {
+        let RunInfo { run_id, pid, host, since, .. } = holder;
+        let what = if self.runner.is_some() { "this folder" } else { "this project" };
+        Refusal::new(
+            ErrorCode::RunAlreadyActive,
+            format!("run {run_id} has {what}: process {pid} on {host}, since {since}"),
+        )
+        .hint(
+            "watch it with `aop status --watch`, stop it with Ctrl-C, or take over with `aop run --takeover`",
+        )
+        .fact("run_id", run_id)
+        .fact("pid", pid)
+        .fact("host", host)
+        .fact("since", since)
     }
 }
 
@@ -171,31 +255,6 @@ async fn see_off(holder: &RunInfo) {
     while !holder.is_dead() && tokio::time::Instant::now() < deadline {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-}
-
-/// The run that last had the project.
-pub(crate) async fn current(store: &dyn Store) -> Result<Option<RunRecord>, Refusal> {
-    let document = store.document(Shelf::Runs, CURRENT.to_owned()).await?;
-    Ok(document.and_then(|value| serde_json::from_value(value).ok()))
-}
-
-async fn grant(store: &Arc<dyn Store>, info: &RunInfo) -> Result<Option<u64>, Refusal> {
-    let ttl = u64::try_from(TTL.as_millis()).unwrap_or(u64::MAX);
-    let lease = store.acquire_lease(LEASE.to_owned(), info.run_id.to_string(), ttl).await?;
-    Ok(lease.map(|lease| lease.epoch))
-}
-
-fn already_active(holder: &RunInfo) -> Refusal {
-    let RunInfo { run_id, pid, host, since, .. } = holder;
-    Refusal::new(
-        ErrorCode::RunAlreadyActive,
-        format!("run {run_id} has this project: process {pid} on {host}, since {since}"),
-    )
-    .hint("watch it with `aop status --watch`, stop it with Ctrl-C, or take over with `aop run --takeover`")
-    .fact("run_id", run_id)
-    .fact("pid", pid)
-    .fact("host", host)
-    .fact("since", since)
 }
 
 fn first_line(path: &str) -> String {

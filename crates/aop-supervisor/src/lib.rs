@@ -6,12 +6,14 @@
 //! nothing to do: the feature waits for a person, is blocked, or is done. A waiting feature has no task.
 //!
 //! Everything that is done is committed before and after: whoever comes next, this run or another after a crash,
-//! sees the same next step. `lease` keeps two runs apart.
+//! sees the same next step. `lease` keeps two runs apart; where several runners share a project, `holding` keeps them apart
+//! feature by feature, and `runner/whose` says which of them a feature is for.
 
 mod check;
 mod files;
 mod gate;
 mod git;
+mod holding;
 mod lease;
 mod merge;
 mod mode;
@@ -21,6 +23,7 @@ mod place;
 mod process;
 mod prompt;
 mod runner;
+mod runners;
 mod settings;
 mod step;
 mod turn;
@@ -35,6 +38,7 @@ pub use note::{Note, leave_note};
 pub use phase::schema_of;
 pub use place::Place;
 pub use runner::{Notice, Reason, RunEnd, Runner};
+pub use runners::{Identity, RunnerRecord, forget_runner, known_runner, runner_id, runners};
 pub use settings::{Checks, Drivers, EngineChoice, Settings, Worktrees};
 pub use turn::session_of;
 

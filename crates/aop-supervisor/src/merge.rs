@@ -4,13 +4,15 @@
 
 use crate::SURFACE;
 use crate::git::{Git, GitError};
+use crate::runners::known_runner;
+use crate::turn::worktree_key;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{Action, Command, Merge, permit};
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Service, crash_point};
+use aop_store::{Service, Shelf, crash_point};
 use serde_json::json;
 use std::path::Path;
 
@@ -31,9 +33,11 @@ pub async fn merge(
     }
     permit(&feature, Action::Merge)?;
     let Some(commit) = git.branch_head(id).await else {
-        return Err(Refusal::invalid_argument(format!("feature '{id}' has no branch {}", Git::branch(id)))
-            .hint("it gets one when `aop run` works on it"));
+        return Err(no_work(service, &feature).await?);
     };
+    if feature.work.checked.as_ref() != Some(&commit) && is_elsewhere(service, id, root).await? {
+        return Err(no_work(service, &feature).await?);
+    }
     let Some(into) = git.current_branch().await else {
         return Err(Refusal::new(
             ErrorCode::UnsupportedOperation,
@@ -60,6 +64,30 @@ pub async fn merge(
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
     finish(&git, &feature).await.map(|_| receipt.envelope)
+}
+
+/// Why there is nothing to merge here: nobody has worked on it, or the work is elsewhere.
+async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusal> {
+    let (id, branch) = (&feature.id, Git::branch(&feature.id));
+    let home = service.store.document(Shelf::Sessions, worktree_key(id)).await?;
+    let home = home.as_ref().and_then(|home| Some((home["host"].as_str()?, home["folder"].as_str()?)));
+    Ok(match home {
+        None => Refusal::invalid_argument(format!("feature '{id}' has no branch {branch}"))
+            .hint("it gets one when `aop run` works on it"),
+        Some((host, folder)) => Refusal::invalid_argument(format!(
+            "the work on feature '{id}' is not on a branch {branch} here: it is in {folder} on {host}"
+        ))
+        .hint(format!(
+            "merge it there, or bring the branch here with `git fetch {host}:{folder} {branch}:{branch}`"
+        )),
+    })
+}
+
+/// Whether the work on a feature is in another folder than this.
+async fn is_elsewhere(service: &Service, id: &FeatureId, root: &Path) -> Result<bool, Refusal> {
+    let home = service.store.document(Shelf::Sessions, worktree_key(id)).await?;
+    let runner = home.as_ref().and_then(|home| home["runner"].as_str());
+    Ok(runner.is_some_and(|runner| known_runner(&root.join(".aop")).as_deref() != Some(runner)))
 }
 
 fn ready(feature: &Feature) -> Result<(), Refusal> {

@@ -21,6 +21,8 @@ pub(crate) struct Briefing<'a> {
     pub(crate) open: &'a [Question],
     /// Newest first.
     pub(crate) answers: &'a [Question],
+    /// A question that this role waited for, and how it ended.
+    pub(crate) ended: Option<(&'a str, &'a str)>,
     pub(crate) notes: &'a [Note],
     pub(crate) schema: &'a Value,
 }
@@ -50,6 +52,9 @@ pub(crate) fn briefing(briefing: &Briefing<'_>) -> String {
     if !briefing.answers.is_empty() || !briefing.open.is_empty() {
         section(&mut text, "What people were asked", &said(briefing.open, briefing.answers));
     }
+    if let Some((asked, words)) = briefing.ended {
+        section(&mut text, "The question that you waited for", &format!("{asked}\n\n{words}"));
+    }
     if !briefing.notes.is_empty() {
         let notes: Vec<String> = briefing
             .notes
@@ -71,6 +76,14 @@ pub(crate) fn again(briefing: &str) -> String {
     format!(
         "Your turn was cut off in the middle and goes on here. What you have done already stands; do not do it twice, \
          look at the files before you repeat anything.\n\n{briefing}"
+    )
+}
+
+/// What the session of a role is told whose earlier session is on another machine.
+pub(crate) fn elsewhere(briefing: &str) -> String {
+    format!(
+        "An earlier session of yours worked on this on another machine and cannot go on; you go on in its place. What it \
+         committed to the branch may be here, what it did not is not: look at the files before you build on it.\n\n{briefing}"
     )
 }
 

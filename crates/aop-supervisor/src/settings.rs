@@ -84,6 +84,8 @@ pub struct Settings {
     pub around: Surroundings,
     /// Where features are worked on.
     pub worktrees: Worktrees,
+    /// How long a feature waits for its own runner before another goes on with it; 0 is for ever.
+    pub away: Duration,
     /// End when every feature that is left waits for a person.
     pub exit_when_parked: bool,
 }

@@ -18,6 +18,7 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) run: Run,
     pub(crate) engines: Engines,
+    pub(crate) runners: Runners,
     pub(crate) checks: Checks,
     pub(crate) projections: Switch,
     pub(crate) notify: Notify,
@@ -201,6 +202,19 @@ pub(crate) enum WorkerRole {
 pub(crate) enum Permissions {
     Auto,
     Ask,
+}
+
+/// `runners:`
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Runners {
+    pub(crate) away_ms: u64,
+}
+
+impl Default for Runners {
+    fn default() -> Self {
+        Runners { away_ms: 600_000 }
+    }
 }
 
 /// `checks:`

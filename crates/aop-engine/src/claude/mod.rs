@@ -31,7 +31,7 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     inject_answer: true,
     resume_by_message: true,
     permission_questions: true,
-    session_travels: true,
+    session_travels: false,
     session_named_by_us: true,
     self_test: true,
 };

@@ -45,6 +45,10 @@ impl Surroundings {
         let agent = json!({"feature_id": request.feature_id, "role": request.role, "claim": request.claim});
         env.insert("AOP_AGENT".into(), agent.to_string().into());
         env.insert("AOP_PROJECT".into(), request.project.clone().into());
+        // Hooks and MCP servers that the engine starts ask the same store.
+        if let Some(store) = self.env.get(OsStr::new("AOP_STORE")) {
+            env.insert("AOP_STORE".into(), store.clone());
+        }
         env
     }
 
@@ -86,14 +90,20 @@ mod tests {
 
     #[test]
     fn an_engine_inherits_everything_but_what_is_ours() {
-        let env =
-            [("HOME", "/h"), ("AOP_AGENT", "outer"), ("AOP_X", "1"), ("AOPX", "kept"), ("PATH", "/a:/b")];
+        let env = [
+            ("HOME", "/h"),
+            ("AOP_AGENT", "outer"),
+            ("AOP_STORE", "postgres://db/team"),
+            ("AOP_X", "1"),
+            ("AOPX", "kept"),
+            ("PATH", "/a:/b"),
+        ];
         let env = env.map(|(name, value)| (name.into(), value.into())).into();
         let env = Surroundings { aop: "/opt/aop/aop".into(), env }.inherited();
         let text = |name: &str| env.get(OsStr::new(name)).map(|value| value.to_str().unwrap().to_owned());
         assert_eq!(text("HOME").as_deref(), Some("/h"));
         assert_eq!(text("AOPX").as_deref(), Some("kept"));
         assert_eq!(text("PATH").as_deref(), Some("/opt/aop:/a:/b"));
-        assert_eq!((text("AOP_AGENT"), text("AOP_X")), (None, None));
+        assert_eq!((text("AOP_AGENT"), text("AOP_X"), text("AOP_STORE")), (None, None, None));
     }
 }

@@ -77,10 +77,13 @@ impl Player<'_> {
     fn input(&mut self, input: &Value) -> io::Result<bool> {
         match input["type"].as_str() {
             Some("reply") => self.take(input)?,
-            Some("message") if self.conversation.waiting == Some(Waiting::Message) => {
-                self.conversation.waiting = None;
+            Some("message") => {
+                if self.conversation.waiting == Some(Waiting::Message) {
+                    self.conversation.waiting = None;
+                }
+                self.conversation.heard.push(input["text"].as_str().unwrap_or_default().to_owned());
+                self.conversation.save(&self.args.project)?;
             }
-            Some("message") => {}
             _ => return Ok(false),
         }
         Ok(true)

@@ -21,6 +21,9 @@ pub(super) struct Conversation {
     pub(super) waiting: Option<Waiting>,
     /// What the last turn ended with, for a turn whose end nobody heard.
     pub(super) ended_with: Option<String>,
+    /// The messages it was told, oldest first.
+    #[serde(default)]
+    pub(super) heard: Vec<String>,
     /// The replies it holds, oldest first.
     pub(super) replies: Vec<Held>,
 }
@@ -57,6 +60,7 @@ impl Conversation {
             next: 0,
             waiting: None,
             ended_with: None,
+            heard: Vec::new(),
             replies: Vec::new(),
         }
     }

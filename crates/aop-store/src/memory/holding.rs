@@ -14,9 +14,10 @@ impl State {
         ttl_ms: u64,
         now: Timestamp,
     ) -> Option<Lease> {
+        let moment = now.as_millis().unsigned_abs();
         let epoch = match self.leases.get(&name) {
-            None => 1,
-            Some((_, lease)) if lease.expires_at <= now => lease.epoch + 1,
+            None => moment,
+            Some((_, lease)) if lease.expires_at <= now => moment.max(lease.epoch + 1),
             Some((owner, lease)) if *owner == holder => lease.epoch,
             Some(_) => return None,
         };

@@ -42,10 +42,11 @@ impl Inside {
                         coalesce($2, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint)))
                 RETURNING last_at AS now)
              INSERT INTO leases (project, name, holder, epoch, expires_at)
-             SELECT $1, $3, $4, 1, now + $5 FROM moment
+             SELECT $1, $3, $4, now, now + $5 FROM moment
              ON CONFLICT (project, name) DO UPDATE SET holder = excluded.holder, expires_at = excluded.expires_at,
-                 epoch = leases.epoch + CASE WHEN leases.expires_at <= excluded.expires_at - $5 THEN 1 ELSE 0 END
-             WHERE leases.expires_at <= excluded.expires_at - $5 OR leases.holder = excluded.holder
+                 epoch = CASE WHEN leases.expires_at <= excluded.epoch THEN greatest(leases.epoch + 1, excluded.epoch)
+                              ELSE leases.epoch END
+             WHERE leases.expires_at <= excluded.epoch OR leases.holder = excluded.holder
              RETURNING epoch, expires_at";
         let ttl = i64::try_from(ttl_ms).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
         let rows = self.said(sql, &[&self.project, &self.given(), &name, &holder, &ttl]).await?;

@@ -19,8 +19,8 @@ impl Batch<'_> {
             |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)),
         )?;
         let epoch = match found {
-            None => 1,
-            Some((_, epoch, until)) if until <= self.now.as_millis() => epoch + 1,
+            None => self.now.as_millis(),
+            Some((_, epoch, until)) if until <= self.now.as_millis() => self.now.as_millis().max(epoch + 1),
             Some((owner, epoch, _)) if owner == holder => epoch,
             Some(_) => return Ok(None),
         };

@@ -2,7 +2,9 @@
 
 use super::Notice;
 use crate::git::Git;
+use crate::holding::Fence;
 use crate::lease::RunLease;
+use crate::runners::known_runner;
 use crate::settings::{Drivers, Settings};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -25,6 +27,9 @@ pub(crate) enum Stop {
     /// It was told to: the feature waits, is over, or the run ends.
     #[error("it was told to stop")]
     Cut,
+    /// Another runner has the feature.
+    #[error("another runner has the feature")]
+    Lost,
     /// The feature is no longer where it was; look again.
     #[error("the feature has moved on")]
     Stale,
@@ -60,7 +65,9 @@ impl Stop {
     pub(crate) fn into_refusal(self) -> Refusal {
         match self {
             Stop::Feature(refusal) | Stop::Run(refusal) => refusal,
-            Stop::Cut | Stop::Stale => Refusal::new(ErrorCode::VersionConflict, self.to_string()),
+            Stop::Cut | Stop::Lost | Stop::Stale => {
+                Refusal::new(ErrorCode::VersionConflict, self.to_string())
+            }
         }
     }
 }
@@ -72,6 +79,8 @@ pub(crate) struct Context {
     pub(crate) drivers: Drivers,
     pub(crate) lease: RunLease,
     pub(crate) git: Git,
+    /// This folder, as sessions name it.
+    pub(crate) runner_id: Option<String>,
     notices: mpsc::UnboundedSender<Notice>,
     busy: Mutex<HashMap<FeatureId, watch::Sender<bool>>>,
 }
@@ -85,7 +94,11 @@ impl Context {
         notices: mpsc::UnboundedSender<Notice>,
     ) -> Self {
         let git = Git::with(&settings.root, settings.worktrees);
-        Context { service, settings, drivers, lease, git, notices, busy: Mutex::default() }
+        let runner_id = match &lease.runner {
+            Some(runner) => Some(runner.id.clone()),
+            None => known_runner(&settings.dir()),
+        };
+        Context { service, settings, drivers, lease, git, runner_id, notices, busy: Mutex::default() }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -97,32 +110,52 @@ impl Context {
         Ok(self.service.submit(request).await?.envelope)
     }
 
-    /// Writes a document, as long as this run has the project.
-    pub(crate) async fn place(&self, shelf: Shelf, key: String, value: Option<Value>) -> Result<(), Stop> {
+    /// What keeps others from this feature.
+    pub(crate) fn fence(&self, feature: &FeatureId) -> Result<Fence, Stop> {
+        self.lease.fence(feature).ok_or(Stop::Lost)
+    }
+
+    /// Makes sure that a feature is still this run's, for what carries no epoch.
+    pub(crate) async fn confirm(&self, feature: &FeatureId) -> Result<(), Stop> {
+        if self.lease.runner.is_none() {
+            return Ok(());
+        }
+        self.fence(feature)?;
+        if self.lease.keep(feature).await? { Ok(()) } else { Err(Stop::Lost) }
+    }
+
+    /// Writes a document about a feature, as long as this run has it.
+    pub(crate) async fn place(
+        &self,
+        feature: &FeatureId,
+        shelf: Shelf,
+        key: String,
+        value: Option<Value>,
+    ) -> Result<(), Stop> {
         for _ in 0..2 {
-            if self.store().place(shelf, key.clone(), value.clone(), self.lease.expected()).await? {
+            let expected = self.fence(feature)?.expected();
+            if self.store().place(shelf, key.clone(), value.clone(), expected).await? {
                 return Ok(());
             }
             // Perhaps the machine only slept past the end of the lease.
-            if !self.lease.renew().await? {
+            if !self.lease.keep(feature).await? {
                 break;
             }
         }
         Err(self.lost())
     }
 
-    /// Somebody else has the project.
+    /// Somebody else has what is being worked on: the feature, or all of the project.
     pub(crate) fn lost(&self) -> Stop {
+        if self.lease.runner.is_some() { Stop::Lost } else { Stop::Run(self.taken_over()) }
+    }
+
+    /// Another run is in this one's place.
+    pub(crate) fn taken_over(&self) -> Refusal {
         let run = &self.lease.info.run_id;
-        Stop::Run(
-            Refusal::new(
-                ErrorCode::RunAlreadyActive,
-                format!("another run took the project over from {run}"),
-            )
-            .hint(
-                "this run has stopped, and its engines with it; `aop status` shows where everything stands",
-            ),
-        )
+        let what = if self.lease.runner.is_some() { "folder" } else { "project" };
+        Refusal::new(ErrorCode::RunAlreadyActive, format!("another run took the {what} over from {run}"))
+            .hint("this run has stopped, and its engines with it; `aop status` shows where everything stands")
     }
 
     /// Questions of a feature asked at or after this time, oldest first.
@@ -229,6 +262,13 @@ impl Context {
         self.busy().remove(feature);
     }
 
+    /// Stops the work on a feature.
+    pub(super) fn interrupt(&self, feature: &FeatureId) {
+        if let Some(stop) = self.busy().get(feature) {
+            stop.send_replace(true);
+        }
+    }
+
     pub(super) fn stop_all(&self) {
         for stop in self.busy().values() {
             stop.send_replace(true);
@@ -242,8 +282,8 @@ impl Context {
             Some(waiting) => waiting.role.is_worker() && Some(waiting.role) == feature.role,
             None => feature.status.worker().is_some(),
         };
-        if !goes_on && let Some(stop) = self.busy().get(&feature.id) {
-            stop.send_replace(true);
+        if !goes_on {
+            self.interrupt(&feature.id);
         }
     }
 

@@ -1,9 +1,11 @@
 //! The task of one feature: step after step, each decided anew from what is stored, until there is nothing to do.
 
 use super::context::{Context, Stop};
+use super::whose::{Left, Settled, Whose};
 use crate::SURFACE;
-use crate::check::run_checks;
+use crate::check::{fail_checks, run_checks};
 use crate::gate::open_gate;
+use crate::holding::Hold;
 use crate::step::{Step, next_step};
 use crate::turn::{Plan, run_turn};
 use aop_kernel::feature::Feature;
@@ -22,6 +24,8 @@ const MAX_STALE: u32 = 20;
 pub(super) enum Outcome {
     /// There is nothing to do for the feature now.
     Resting,
+    /// It is not for this run as it stands (its version).
+    Left(Left, u64),
     /// The run cannot go on.
     Broken(Refusal),
 }
@@ -40,30 +44,65 @@ pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
         };
         let result = match next_step(&feature) {
             Step::Rest => return Outcome::Resting,
-            step => take(context, &feature, step).await,
+            step => take_if_ours(context, &feature, step).await,
         };
-        match result {
-            Ok(()) => stale = 0,
-            Err(Stop::Cut) => return Outcome::Resting,
-            Err(Stop::Run(refusal)) => return Outcome::Broken(refusal),
-            Err(Stop::Feature(refusal)) => {
-                if let Err(stop) = block(context, &feature, &refusal).await {
-                    return Outcome::Broken(stop.into_refusal());
-                }
-            }
+        let result = match result {
             Err(Stop::Stale) if stale < MAX_STALE => {
                 stale += 1;
                 tokio::time::sleep(Duration::from_millis(5 << stale.min(8))).await;
+                continue;
             }
             Err(Stop::Stale) => {
                 let refusal =
                     Refusal::new(ErrorCode::Internal, "the feature keeps moving on while it is worked on");
-                if let Err(stop) = block(context, &feature, &refusal).await {
-                    return Outcome::Broken(stop.into_refusal());
-                }
+                block(context, &feature, &refusal).await.map(|()| None)
+            }
+            Err(Stop::Feature(refusal)) => block(context, &feature, &refusal).await.map(|()| None),
+            other => other,
+        };
+        match result {
+            Ok(None) => stale = 0,
+            Ok(Some(left)) => return Outcome::Left(left, feature.version),
+            Err(Stop::Lost) => return Outcome::Left(Left::Held, feature.version),
+            Err(Stop::Cut) => return Outcome::Resting,
+            Err(stop @ (Stop::Run(_) | Stop::Feature(_) | Stop::Stale)) => {
+                return Outcome::Broken(stop.into_refusal());
             }
         }
     }
+}
+
+/// Takes a step, or says why another runner should.
+async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<Option<Left>, Stop> {
+    let gone = match context.whose(feature, &step).await? {
+        Whose::Ours => None,
+        Whose::OursNow(gone) => Some(gone),
+        Whose::Left(left) => return Ok(Some(left)),
+    };
+    match context.lease.hold(&feature.id).await? {
+        Hold::Still => {}
+        // It may have moved on before it was ours: look again.
+        Hold::Now => return Ok(None),
+        Hold::No => return Ok(Some(Left::Held)),
+    }
+    let settled = context.settle(feature, gone).await?;
+    let sent_back = settled == Settled::WorkIsMissing && send_back(context, feature).await?;
+    context.move_in(feature).await?;
+    if sent_back {
+        return Ok(None);
+    }
+    take(context, feature, step).await.map(|()| None)
+}
+
+/// Nobody can judge what is not here: the builder has to do it again. False when it is the builder's turn anyway.
+async fn send_back(context: &Arc<Context>, feature: &Feature) -> Result<bool, Stop> {
+    let why = "the work on it stayed with a runner that is gone";
+    match (feature.status, feature.work.finished) {
+        (Status::Qa, _) => move_to(context, feature, Status::Building, why.to_owned()).await?,
+        (Status::Building, Some(true)) => fail_checks(context, feature, why).await?,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(), Stop> {
@@ -99,6 +138,7 @@ async fn block(context: &Arc<Context>, feature: &Feature, refusal: &Refusal) -> 
 }
 
 async fn move_to(context: &Arc<Context>, feature: &Feature, to: Status, reason: String) -> Result<(), Stop> {
+    context.confirm(&feature.id).await?;
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     let command = Command::Transition(Transition { feature_id: feature.id.clone(), to, reason });
     let operation = format!("move:{}:{}:{to}", feature.id, feature.version);

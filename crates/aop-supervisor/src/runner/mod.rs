@@ -4,10 +4,12 @@
 mod context;
 mod feature;
 mod leftovers;
+mod whose;
 
 pub(crate) use context::{Context, Stop};
 
 use crate::lease::{RENEWAL, RunLease};
+use crate::runners::runners;
 use crate::settings::{Drivers, Settings};
 use crate::step::is_ready;
 use aop_kernel::feature::{Feature, FeatureRecord};
@@ -21,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use whose::Left;
 
 /// Something worth showing that is no event of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +40,13 @@ pub enum Notice {
         /// The feature.
         feature_id: FeatureId,
         /// What.
+        text: String,
+    },
+    /// A feature waits for a runner that is not there.
+    Waits {
+        /// The feature.
+        feature_id: FeatureId,
+        /// For which, in words.
         text: String,
     },
     /// The user should know.
@@ -72,8 +82,15 @@ pub struct Runner {
     met: BTreeSet<FeatureId>,
     ready: VecDeque<FeatureId>,
     tasks: JoinSet<(FeatureId, Outcome)>,
+    /// Features that could be worked on, and are not for this run.
+    left: BTreeMap<FeatureId, Left>,
+    /// What people were told of them.
+    told: BTreeMap<FeatureId, String>,
     seen: u64,
 }
+
+/// How soon a feature that another runner held is tried again: that it was let go is no commit.
+const HELD: Duration = Duration::from_secs(1);
 
 /// More than any event's number, also for a database that counts with a sign.
 const AFTER_ALL: u64 = i64::MAX as u64;
@@ -94,6 +111,8 @@ impl Runner {
             met: BTreeSet::new(),
             ready: VecDeque::new(),
             tasks: JoinSet::new(),
+            left: BTreeMap::new(),
+            told: BTreeMap::new(),
             seen: 0,
         }
     }
@@ -122,13 +141,8 @@ impl Runner {
             self.context.store().expire().await?;
             self.notice_changes().await?;
             self.start_tasks();
-            if self.tasks.is_empty() && self.ready.is_empty() {
-                let waits = self.known.values().any(|feature| feature.status == Status::AwaitingInput);
-                match (waits, self.context.settings.exit_when_parked) {
-                    (false, _) => return Ok(Reason::Finished),
-                    (true, true) => return Ok(Reason::Parked),
-                    (true, false) => {}
-                }
+            if let Some(reason) = self.reason_to_end() {
+                return Ok(reason);
             }
             let deadline = self.until_deadline().await?;
             tokio::select! {
@@ -142,14 +156,52 @@ impl Runner {
                     self.task_ended(joined).await?;
                 }
                 () = tokio::time::sleep(deadline) => {}
-                _ = renewal.tick() => {
-                    if !self.context.lease.renew().await? {
-                        return Err(self.context.lost().into_refusal());
-                    }
+                () = tokio::time::sleep(HELD), if self.left.values().any(|left| *left == Left::Held) => {
+                    self.look_again(|left| *left == Left::Held);
                 }
+                _ = renewal.tick() => self.renew().await?,
                 () = told_to_stop(&mut stop) => return Ok(Reason::Stopped),
             }
         }
+    }
+
+    /// Why the run ends now, if it does: nothing is left for any runner, or only what waits for a person or for a
+    /// runner that is not there.
+    fn reason_to_end(&self) -> Option<Reason> {
+        if !self.tasks.is_empty() || !self.ready.is_empty() {
+            return None;
+        }
+        let waits = self.known.values().any(|feature| feature.status == Status::AwaitingInput);
+        if !waits && self.left.is_empty() {
+            return Some(Reason::Finished);
+        }
+        let is_parked = self.left.values().all(Left::is_nobodys);
+        (is_parked && self.context.settings.exit_when_parked).then_some(Reason::Parked)
+    }
+
+    /// Says that this run is still there, and finds out what it has lost and what it may have gained.
+    async fn renew(&mut self) -> Result<(), Refusal> {
+        if !self.context.lease.renew().await? {
+            return Err(self.context.taken_over());
+        }
+        for id in self.context.lease.keep_all().await? {
+            self.context.show(Notice::Warning(format!("another runner has {id}; the work on it stops here")));
+            self.context.interrupt(&id);
+        }
+        if !self.left.is_empty() {
+            let store = self.context.store();
+            let (now, all) = (store.now().await?, runners(store).await?);
+            let away_ms = self.context.away_ms();
+            self.look_again(|left| left.is_outdated(&all, now, away_ms));
+        }
+        Ok(())
+    }
+
+    /// Features that were left alone for such a reason are tried again.
+    fn look_again(&mut self, wanted: impl Fn(&Left) -> bool) {
+        let again = self.left.iter().filter(|(id, left)| wanted(left) && !self.ready.contains(id));
+        let again: Vec<FeatureId> = again.map(|(id, _)| id.clone()).collect();
+        self.ready.extend(again);
     }
 
     /// How long until a question is due.
@@ -188,6 +240,9 @@ impl Runner {
         }
         let id = feature.id.clone();
         self.context.interrupt_if_moved_on(&feature);
+        if !is_ready(&feature) {
+            self.left.remove(&id);
+        }
         if feature.status.is_terminal() {
             self.known.remove(&id);
             self.ready.retain(|ready| *ready != id);
@@ -203,10 +258,13 @@ impl Runner {
     fn start_tasks(&mut self) {
         while self.tasks.len() < self.context.settings.max_parallel {
             let Some(id) = self.ready.pop_front() else { return };
+            self.left.remove(&id);
             self.context.begin_task(&id);
             let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
                 let outcome = work_on(&context, &id).await;
+                // What cannot be given back runs out by itself.
+                let _ = context.lease.let_go(&id).await;
                 (id, outcome)
             });
         }
@@ -219,15 +277,28 @@ impl Runner {
         let (id, outcome) = joined
             .map_err(|error| Refusal::new(ErrorCode::Internal, format!("a feature's task broke: {error}")))?;
         self.context.end_task(&id);
-        match outcome {
-            Outcome::Resting => {}
+        let left_at = match outcome {
+            Outcome::Resting => None,
+            Outcome::Left(left, version) => Some((left, version)),
             Outcome::Broken(refusal) => return Err(refusal),
-        }
+        };
         // What happened to it while its task was ending has to be seen too.
-        if let Some(feature) = self.context.store().feature(id).await? {
-            self.see(feature);
+        let Some(feature) = self.context.store().feature(id).await? else { return Ok(()) };
+        match left_at {
+            Some((left, version)) if feature.version == version => self.leave(&feature.id, left),
+            _ => self.see(feature),
         }
         Ok(())
+    }
+
+    /// Another runner is to do this one; where none can, people are told, once.
+    fn leave(&mut self, id: &FeatureId, left: Left) {
+        if let Some(text) = left.in_words(self.context.away_ms())
+            && self.told.insert(id.clone(), text.clone()).as_ref() != Some(&text)
+        {
+            self.context.show(Notice::Waits { feature_id: id.clone(), text });
+        }
+        self.left.insert(id.clone(), left);
     }
 
     async fn features(&self) -> Result<Vec<FeatureRecord>, Refusal> {

@@ -1,6 +1,6 @@
 //! What a turn begins with: the end of a question, a message, or the rest of what was cut off.
 
-use super::Turn;
+use super::{Plan, Turn};
 use crate::check::{CheckReport, report_key};
 use crate::note::{forget_notes, notes_for};
 use crate::phase::{result_name, schema_of};
@@ -20,41 +20,47 @@ pub(super) struct Brief {
 }
 
 impl Brief {
+    /// `begins_anew`: the role has a session that cannot go on here.
     pub(super) async fn make(
         turn: &Turn<'_>,
         session: Option<&SessionRef>,
         driver: &dyn Driver,
         claim: ClaimState,
-        cut_off: bool,
+        plan: &Plan,
+        begins_anew: bool,
     ) -> Result<Self, Stop> {
+        let question = match &turn.reply_to {
+            Some(id) => Some(turn.context.store().question(id.clone()).await?.ok_or(Stop::Stale)?),
+            None => None,
+        };
         let Some(session) = session else {
             // There is no session that could know anything: a new one is told all there is.
-            return Brief::message(turn, None).await;
+            let mut brief = Brief::message(turn, question.as_ref()).await?;
+            if let (true, Input::Message(text)) = (begins_anew, &brief.input) {
+                brief.input = Input::Message(prompt::elsewhere(text));
+            }
+            return Ok(brief);
         };
         let started_before = claim >= ClaimState::Spawned;
-        if let Some(id) = &turn.reply_to {
-            let question = turn.context.store().question(id.clone()).await?.ok_or(Stop::Stale)?;
-            let reply = reply(turn, &question).await?;
+        if let Some(question) = question.as_ref().filter(|question| asked_it(session, question)) {
+            let reply = reply(turn, question).await?;
             let held = claim == ClaimState::Delivered
                 || (started_before && {
                     let project = turn.context.settings.root.clone();
-                    let call = reply.call_id.clone();
-                    driver.holds_reply(project, session.clone(), id.to_string(), call).await == Some(true)
+                    let (id, call) = (question.id.to_string(), reply.call_id.clone());
+                    driver.holds_reply(project, session.clone(), id, call).await == Some(true)
                 });
             if !held {
                 return Ok(Brief { input: Input::Reply(Box::new(reply)), notes: Vec::new() });
             }
-            let task = prompt::again(&text(turn, &[], Some(&question)).await?);
+            let task = prompt::again(&text(turn, &[], Some(question)).await?);
             return Ok(Brief { input: Input::Continue(task), notes: Vec::new() });
         }
-        if cut_off && started_before {
-            let mut brief = Brief::message(turn, None).await?;
-            if let Input::Message(text) = &brief.input {
-                brief.input = Input::Continue(prompt::again(text));
-            }
-            return Ok(brief);
+        let mut brief = Brief::message(turn, question.as_ref()).await?;
+        if let (true, Input::Message(text)) = (plan.cut_off && started_before, &brief.input) {
+            brief.input = Input::Continue(prompt::again(text));
         }
-        Brief::message(turn, None).await
+        Ok(brief)
     }
 
     async fn message(turn: &Turn<'_>, told: Option<&Question>) -> Result<Self, Stop> {
@@ -68,6 +74,12 @@ impl Brief {
     pub(super) async fn used(&self, turn: &Turn<'_>) -> Result<(), Stop> {
         Ok(forget_notes(turn.context.store(), &self.notes).await?)
     }
+}
+
+/// Whether it was this conversation that asked. Another has no call that could be answered: it is told in words.
+fn asked_it(session: &SessionRef, question: &Question) -> bool {
+    let asker = question.asked.engine_ref.as_ref();
+    asker.is_none_or(|asker| asker.engine == session.engine.as_str() && asker.session == session.session)
 }
 
 /// The end of a question for the session that asked it.
@@ -100,9 +112,12 @@ async fn text(turn: &Turn<'_>, notes: &[crate::note::Note], told: Option<&Questi
     let limit = turn.context.service.rules.human_input.context_answer_history_limit as usize;
     let view = store.view(id.clone(), limit).await?.ok_or(Stop::Stale)?;
     let mut answers = view.answers;
-    if let Some(told) = told.filter(|told| !answers.iter().any(|answer| answer.id == told.id)) {
-        answers.insert(0, told.clone());
-    }
+    // It stands by itself: the answer may be secret, and it may be that nobody gave one.
+    answers.retain(|answer| told.is_none_or(|told| told.id != answer.id));
+    let ended = match told {
+        Some(told) => Some((told.asked.prompt.clone(), reply(turn, told).await?.words)),
+        None => None,
+    };
     let mut results: [Option<Map<String, Value>>; 3] = [None, None, None];
     for (place, role) in Role::ALL.iter().enumerate() {
         let document = store.document(Shelf::Results, format!("{id}/{}", result_name(*role))).await?;
@@ -122,6 +137,7 @@ async fn text(turn: &Turn<'_>, notes: &[crate::note::Note], told: Option<&Questi
         check: check.as_ref(),
         open: &view.open,
         answers: &answers,
+        ended: ended.as_ref().map(|(asked, words)| (asked.as_str(), words.as_str())),
         notes,
         schema: schema_of(turn.role),
     }))

@@ -117,15 +117,16 @@ impl Turn<'_> {
         result: Map<String, Value>,
     ) -> Result<(TurnEnd, Option<(Status, String)>), Stop> {
         let goes_on = phase::goes_on(self.role, &result);
+        let mut commit = None;
         if self.role == Role::Builder || self.role == Role::Qa {
             let summary = result.get("summary").and_then(Value::as_str).unwrap_or("work");
             let message = format!("{}: {}", self.feature.id, aop_kernel::log::one_line(summary));
             let worktree = self.context.git.worktree(&self.feature.id);
-            self.context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?;
+            commit = Some(self.context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?);
         }
         let key = format!("{}/{}", self.feature.id, result_name(self.role));
-        let document = json!({"claim": self.claim, "result": result});
-        self.context.place(Shelf::Results, key, Some(document)).await?;
+        let document = json!({"claim": self.claim, "result": result, "commit": commit});
+        self.context.place(&self.feature.id, Shelf::Results, key, Some(document)).await?;
         let to = match (self.role, goes_on) {
             (Role::Planner, _) => Some((Status::Building, String::new())),
             // The checks decide.

@@ -4,7 +4,7 @@
 use super::Turn;
 use super::brief;
 use super::ended::ask_operation;
-use super::session;
+use super::session::{self, Kept};
 use crate::SURFACE;
 use crate::phase;
 use crate::runner::{Context, Stop};
@@ -47,7 +47,7 @@ impl Turn<'_> {
     /// Which session of which engine asks.
     pub(super) async fn engine_ref(&self, call_id: Option<String>) -> Result<Option<EngineRef>, Stop> {
         let session = session::load(self.context, &self.feature.id, self.role).await?;
-        Ok(session.map(|session| engine_ref(&session, call_id)))
+        Ok(session.map(|kept| engine_ref(&kept.session, call_id)))
     }
 }
 
@@ -126,10 +126,11 @@ impl TurnHost {
     }
 
     async fn keep_session(&self, session: SessionRef) -> Result<(), Stop> {
-        let key = session::key(&self.feature.id, self.role);
         let known = self.state().session.as_ref() == Some(&session);
         if !known {
-            self.context.place(Shelf::Sessions, key, Some(json!(session))).await?;
+            let key = session::key(&self.feature.id, self.role);
+            let document = Kept::document(&session, self.context.runner_id.as_deref());
+            self.context.place(&self.feature.id, Shelf::Sessions, key, Some(document)).await?;
             self.state().session = Some(session);
             crash_point("session_kept");
         }

@@ -7,6 +7,7 @@ mod host;
 mod session;
 
 pub use session::session_of;
+pub(crate) use session::{Kept, key as session_key, worktree_key};
 
 use crate::SURFACE;
 use crate::mode::mode_of;
@@ -23,7 +24,7 @@ use aop_store::{ClaimState, crash_point};
 use aop_turn::judge::OutputSchema;
 use aop_turn::patch::{PatchFor, patch};
 use aop_turn::repair::{NextStep, next_step};
-use aop_turn::{Mode, Role, Rules, Verdict, judge};
+use aop_turn::{Engine, Mode, Role, Rules, Verdict, judge};
 use brief::Brief;
 use ended::Ended;
 use host::TurnHost;
@@ -57,14 +58,11 @@ pub(super) struct Turn<'a> {
 /// Runs one turn to an end that is committed.
 pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Plan) -> Result<(), Stop> {
     let Some(role) = phase::worker(feature.status) else { return Err(Stop::Stale) };
-    let stored = session::load(context, &feature.id, role).await?;
-    // A session goes on with the engine it belongs to, whatever the settings say by now.
-    let bound = plan.reply_to.is_some() || plan.cut_off;
-    let engine = match &stored {
-        Some(session) if bound => session.engine,
-        Some(_) | None => context.settings.engines.of(role),
-    };
-    let stored = stored.filter(|session| session.engine == engine);
+    let kept = session::load(context, &feature.id, role).await?;
+    let begins_anew = kept.as_ref().is_some_and(|kept| !context.is_here(kept));
+    let kept = kept.filter(|_| !begins_anew);
+    let engine = engine_for(context, role, kept.as_ref(), plan.reply_to.is_some() || plan.cut_off);
+    let stored = kept.map(|kept| kept.session).filter(|session| session.engine == engine);
     let driver = (context.drivers)(engine).map_err(|error| unavailable(&error))?;
     let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
     if plan.cut_off
@@ -74,7 +72,7 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
         return turn.end(Ended::asked(&question)).await;
     }
     let cwd = context.git.ensure_worktree(&turn.feature.id).await.map_err(Refusal::from)?;
-    let brief = Brief::make(&turn, stored.as_ref(), driver.as_ref(), found, plan.cut_off).await?;
+    let brief = Brief::make(&turn, stored.as_ref(), driver.as_ref(), found, &plan, begins_anew).await?;
     let host = Arc::new(TurnHost::new(&turn, stored.clone()));
     context.store().advance_claim(turn.claim.clone(), turn.epoch, ClaimState::Spawned).await?;
     crash_point("turn_spawned");
@@ -82,6 +80,14 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     crash_point("turn_played");
     turn.end(ended).await?;
     brief.used(&turn).await
+}
+
+/// The engine of a role's turn. A session goes on with the engine it belongs to, whatever the settings say by now.
+pub(crate) fn engine_for(context: &Context, role: Role, kept: Option<&Kept>, is_bound: bool) -> Engine {
+    match kept {
+        Some(kept) if is_bound => kept.session.engine,
+        Some(_) | None => context.settings.engines.of(role),
+    }
 }
 
 /// Claims the turn and begins it in the store. Gives how far the claim had come before.
@@ -92,7 +98,7 @@ async fn begin<'a>(
     engine: &str,
     plan: &Plan,
 ) -> Result<(Turn<'a>, ClaimState), Stop> {
-    let epoch = context.lease.epoch();
+    let epoch = context.fence(&feature.id)?.epoch;
     let run = context.lease.info.run_id.to_string();
     let claim = context.store().claim(plan.claim.clone(), run.clone(), epoch).await?;
     if claim.state != ClaimState::Delivered && (claim.holder != run || claim.epoch != epoch) {

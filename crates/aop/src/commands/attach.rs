@@ -75,6 +75,16 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
         let data = json!({"argv": argv, "cwd": found.cwd, "engine": found.engine, "session": found.session, "role": role});
         return Ok(Reply::ok(Envelope::success(&data), text));
     }
+    if !found.cwd.is_dir() {
+        return Err(Refusal::new(
+            ErrorCode::UnsupportedOperation,
+            format!(
+                "the session of the {role} of feature '{id}' is in {}, which is not here",
+                found.cwd.display()
+            ),
+        )
+        .hint("attach on the machine that has it; `aop runners` lists them"));
+    }
     talk(&dim(&format!("{} in {}", argv.join(" "), found.cwd.display())));
     // Returns only when it could not be started.
     let error = std::process::Command::new(argv[0]).args(&argv[1..]).current_dir(&found.cwd).exec();

@@ -3,9 +3,11 @@
 use super::init::InitArgs;
 use super::run::{How, Show, conduct, enrol, settings};
 use crate::cli::Global;
+use crate::config::StoreChoice;
 use crate::output::question::shown;
 use crate::output::style::{bold, clean, dim, green, yellow};
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk};
+use crate::place::Place;
 use crate::project::{Project, Session, operation_id};
 use crate::prompt;
 use aop_kernel::question::{Question, QuestionState, QuestionStatus, ResolutionMode};
@@ -60,6 +62,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandR
         )
         .hint("run it on a terminal, or with `--answers auto`"));
     }
+    refuse_shared_project()?;
     let root = set_up()?;
     let inside = Global { project: Some(root.clone()), json: global.json };
     super::init::run(&inside, &InitArgs {})?;
@@ -87,6 +90,17 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandR
     })?;
     session.project_files();
     report(&session, &root, &end, worktrees)
+}
+
+/// A project that others work on is no place for a demonstration: its features would be played too.
+fn refuse_shared_project() -> Result<(), Refusal> {
+    match Place::of(Path::new(""), &StoreChoice::default())?.name() {
+        None => Ok(()),
+        Some(name) => Err(Refusal::invalid_argument(format!(
+            "AOP_STORE names the project '{name}', and the demonstration would play its features too"
+        ))
+        .hint("leave `project=` out of AOP_STORE for a project of its own, or unset AOP_STORE")),
+    }
 }
 
 fn introduce(root: &Path, auto: bool) {

@@ -26,6 +26,7 @@ pub(crate) mod reopen;
 pub(crate) mod replay;
 pub(crate) mod retry;
 pub(crate) mod run;
+pub(crate) mod runners;
 pub(crate) mod scripted;
 pub(crate) mod send;
 pub(crate) mod serve;

@@ -1,5 +1,6 @@
 //! `aop status`: where every feature stands, and what waits for a human.
 
+use super::runners;
 use crate::cli::Global;
 use crate::output::live::Painter;
 use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
@@ -35,8 +36,13 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
     }
     let listed = session.call(Tool::FeatureList, &json!({"all": args.all}))?.data();
     let features = listed["items"].as_array().cloned().unwrap_or_default();
-    let text = overview(&features);
-    Ok(Reply::ok(Envelope::success(&json!({"features": features})), text))
+    let (found, now) = runners::all(&session)?;
+    let mut text = overview(&features);
+    if let Some(line) = runners::line(&found, now) {
+        text.push_str(&format!("\n\n{line}"));
+    }
+    let data = json!({"features": features, "runners": runners::shown(&found, now)});
+    Ok(Reply::ok(Envelope::success(&data), text))
 }
 
 /// Shows the features again after every commit until it is interrupted.

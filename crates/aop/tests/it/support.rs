@@ -91,6 +91,11 @@ impl Project {
         self.run(&["features", "create", "--feature-id", id, "--title", "A shop"]).data();
     }
 
+    /// The address of its store on PostgreSQL.
+    pub(crate) fn address(&self) -> &str {
+        self.store.as_deref().unwrap()
+    }
+
     pub(crate) fn root(&self) -> &Path {
         self.folder.path()
     }

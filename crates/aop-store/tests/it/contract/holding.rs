@@ -6,6 +6,7 @@ use aop_store::ClaimState;
 on_every_backend!(
     a_lease_has_one_holder_until_it_runs_out,
     a_lease_that_was_given_back_is_free_and_its_epoch_goes_on,
+    a_lease_of_another_name_begins_above_those_that_were_taken_before,
     a_claim_is_taken_once,
     a_claim_goes_to_a_higher_epoch_and_the_former_holder_is_fenced_off,
     a_delivered_claim_is_never_taken_again,
@@ -37,6 +38,18 @@ async fn a_lease_that_was_given_back_is_free_and_its_epoch_goes_on(w: &World) {
     assert!(second.epoch > first.epoch);
     w.store.release_lease("run".into(), first.epoch).await.unwrap();
     assert_eq!(take("one").await, None, "a former holder gives nothing back");
+}
+
+async fn a_lease_of_another_name_begins_above_those_that_were_taken_before(w: &World) {
+    let take =
+        async |name: &str| w.store.acquire_lease(name.into(), "one".into(), 1_000).await.unwrap().unwrap();
+    let mut last = take("run").await.epoch;
+    for name in ["run/a", "run", "run/b", "run/a"] {
+        w.later(1_000);
+        let next = take(name).await.epoch;
+        assert!(next > last, "{name}");
+        last = next;
+    }
 }
 
 async fn a_claim_is_taken_once(w: &World) {

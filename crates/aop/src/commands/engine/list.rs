@@ -15,8 +15,8 @@ use std::path::PathBuf;
 
 /// What is known of one engine on this machine.
 #[derive(Debug, Serialize)]
-pub(super) struct Found {
-    pub(super) engine: Engine,
+pub(crate) struct Found {
+    pub(crate) engine: Engine,
     program: Option<&'static str>,
     installed: bool,
     path: Option<PathBuf>,
@@ -29,7 +29,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    pub(super) fn is_usable(&self) -> bool {
+    pub(crate) fn is_usable(&self) -> bool {
         self.capabilities.is_some() && matches!(self.state, "tested" | "untested" | "built_in")
     }
 
@@ -49,16 +49,19 @@ impl Found {
 /// Looks at every engine.
 pub(super) fn run() -> CommandResult {
     let (runtime, around) = surroundings()?;
-    let found: Vec<Found> = runtime.block_on(async {
-        let mut found = Vec::new();
-        for engine in Engine::ALL {
-            found.push(look(*engine, &around).await);
-        }
-        found
-    });
+    let found = runtime.block_on(installed(&around));
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
     let text = table(&["engine", "state", "can"], &rows);
     Ok(Reply::ok(Envelope::success(&json!({"engines": found})), text))
+}
+
+/// Every engine as it is on this machine.
+pub(crate) async fn installed(around: &Surroundings) -> Vec<Found> {
+    let mut found = Vec::new();
+    for engine in Engine::ALL {
+        found.push(look(*engine, around).await);
+    }
+    found
 }
 
 /// A runtime, and this process's surroundings.

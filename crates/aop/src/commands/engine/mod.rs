@@ -1,7 +1,7 @@
 //! `aop engine`: which engines there are, how each is started and what it is told, and whether it works.
 
 mod doctor;
-mod list;
+pub(crate) mod list;
 mod self_test;
 
 use crate::output::{CommandResult, Reply};

@@ -79,6 +79,9 @@ fn said(notice: &Notice) {
         Notice::Started { feature_id, claim } => {
             print(&json!({"type": "engine.started", "feature_id": feature_id, "claim": claim}).to_string());
         }
+        Notice::Waits { feature_id, text } => {
+            print(&json!({"type": "feature.waits", "feature_id": feature_id, "text": text}).to_string());
+        }
         Notice::Said { .. } => {}
     }
 }

@@ -227,6 +227,9 @@ impl View {
                 Vec::new()
             }
             Message::Said(Notice::Started { .. }) => Vec::new(),
+            Message::Said(Notice::Waits { feature_id, text }) => {
+                vec![format!("{} {}", bold(feature_id.as_str()), yellow(&clean(&text)))]
+            }
             Message::Said(Notice::Warning(text)) => vec![format!("{} {}", yellow("warning:"), clean(&text))],
             Message::Event(recorded) => {
                 if self.bell && matches!(recorded.stamped.event, Event::QuestionOpened { .. }) {

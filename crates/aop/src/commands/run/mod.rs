@@ -5,16 +5,18 @@ mod frame;
 mod lines;
 pub(crate) mod live;
 
+use super::engine::list::{Found, installed};
 use crate::cli::Global;
 use crate::config::{ExecutionMode, Permissions, Switch};
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, warn};
+use crate::place::Place;
 use crate::project::{Project, Session};
 use aop_engine::{EngineError, Limits, Surroundings};
 use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_supervisor::{
-    Checks, Drivers, EngineChoice, Files, Notice, Reason, RunEnd, RunLease, Runner, Settings, Takeover,
-    Worktrees,
+    Checks, Drivers, EngineChoice, Files, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
+    Takeover, Worktrees, runner_id,
 };
 use aop_turn::{Engine, Mode};
 use std::path::PathBuf;
@@ -59,7 +61,7 @@ pub(crate) struct How {
     /// Leave with exit code 3 when all that is left waits for a person
     #[arg(long)]
     exit_when_parked: bool,
-    /// Take the project over from a run that still holds it
+    /// Take the project (on PostgreSQL: this folder) over from a run that still holds it
     #[arg(long)]
     takeover: bool,
     /// The engine for every role (default: engines of aop.yaml)
@@ -119,7 +121,11 @@ pub(crate) async fn conduct(
     specs: Vec<enrol::Spec>,
 ) -> Result<RunEnd, Refusal> {
     let service = session.service.clone();
-    let lease = RunLease::acquire(Arc::clone(&service.store), takeover).await?;
+    let runner = match &session.place {
+        Place::Sqlite(_) => None,
+        Place::Postgres(_) => Some(identity(session, &settings).await?),
+    };
+    let lease = RunLease::acquire(Arc::clone(&service.store), takeover, runner).await?;
     let after = service.store.changed_since(i64::MAX as u64).await?.1;
     if let Err(refusal) = enrol::enrol(session, &specs).await {
         lease.release().await?;
@@ -152,6 +158,13 @@ pub(crate) async fn conduct(
     end
 }
 
+/// This folder as one of the runners that share a project.
+async fn identity(session: &Session, settings: &Settings) -> Result<Identity, Refusal> {
+    let found = installed(&settings.around).await;
+    let engines = found.into_iter().filter(Found::is_usable).map(|found| found.engine).collect();
+    Ok(Identity { id: runner_id(&session.project.dir())?, folder: settings.root.clone(), engines })
+}
+
 enum View {
     Live(live::Live),
     Lines(lines::Lines),
@@ -164,7 +177,9 @@ fn exit_code(end: &RunEnd) -> u8 {
         return INTERRUPTED;
     }
     let any = |wanted: &[Status]| end.features.iter().any(|feature| wanted.contains(&feature.status));
-    if any(&[Status::Blocked, Status::AwaitingInput]) {
+    // A feature that waits for another runner is still in its phase.
+    let unfinished = [Status::Blocked, Status::AwaitingInput, Status::Planning, Status::Building, Status::Qa];
+    if any(&unfinished) {
         3
     } else if any(&[Status::Failed]) {
         1
@@ -233,6 +248,7 @@ pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal
             timeout: Duration::from_secs(config.checks.timeout_s.0.into()),
         },
         around,
+        away: Duration::from_millis(config.runners.away_ms),
         exit_when_parked: how.exit_when_parked,
         worktrees: Worktrees::Git,
     })

@@ -2,11 +2,18 @@
 
 #[path = "../asking.rs"]
 mod asking;
+mod chaos;
 #[path = "../crash.rs"]
 mod crash;
 mod killed;
 #[path = "../lifecycle.rs"]
 mod lifecycle;
+mod moving;
 #[path = "../processes.rs"]
 mod processes;
+#[path = "../run_crash.rs"]
+mod run_crash;
+mod runners;
+#[path = "../running.rs"]
+mod running;
 mod team;
