@@ -8,6 +8,8 @@ mod ask;
 pub mod claude;
 mod codex;
 pub mod gemini;
+#[doc(hidden)]
+pub mod fuzz;
 mod iflow;
 mod port;
 pub mod process;
