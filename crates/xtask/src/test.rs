@@ -2,7 +2,7 @@
 
 use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
-use crate::{chaos, packages, postgres, process, tidy};
+use crate::{chaos, packages, process, tidy};
 use anyhow::Result;
 
 /// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
@@ -19,8 +19,9 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         skipped.extend(["--skip", "postgres"]);
         println!("the tests on PostgreSQL are left out");
     } else {
-        packages::require()?;
-        postgres::require()?;
+        use packages::{BROWSER, CLIENTS, ENGINES, POSTGRES, TESTS};
+        // All at once and first: whoever cannot have them is not told so after half an hour.
+        packages::require(&[TESTS, POSTGRES, BROWSER, ENGINES, CLIENTS])?;
     }
     if process::has_nextest() {
         process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
@@ -42,10 +43,14 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     engines::run(&EngineTests::default())
 }
 
-/// The same properties with many more cases, in optimised code; then the long chaos run of the binary, which needs the
+/// All of `cargo deny`, which takes minutes to build; the same properties with many more cases, in optimised code; then the long chaos run of the binary, which needs the
 /// debug build like all of its tests: the crash points are only there.
 pub(crate) fn nightly() -> Result<()> {
-    postgres::require()?;
+    packages::require(&[packages::TESTS, packages::POSTGRES])?;
+    if process::cargo_output(&["deny", "--version"]).is_err() {
+        process::cargo(&["install", "--locked", "cargo-deny"])?;
+    }
+    process::cargo(&["deny", "check"])?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
     process::with_variables(&[("PROPTEST_CASES", "10000")], &args)?;

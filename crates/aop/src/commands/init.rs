@@ -51,11 +51,13 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
         format!("{} is a project already; nothing was changed.", root.display())
     } else {
         format!(
-            "{} is a project now {}\n\nNext:\n  {}\n  {}",
+            "{} is a project now {}\n\nNext:\n  {}  {}\n  {}  {}",
             root.display(),
             dim(&format!("(created {})", created.join(", "))),
-            bold("aop features create --feature-id first --title \"The first feature\""),
-            bold("aop ask \"Which database?\" --choice PostgreSQL --choice SQLite --feature-id first")
+            bold(&format!("{:<58}", "aop run SPEC.md")),
+            dim("agents build what it says, and ask you"),
+            bold("aop ask \"Which database?\" --choice PostgreSQL --choice SQLite"),
+            dim("ask somebody yourself")
         )
     };
     let root = root.display().to_string();

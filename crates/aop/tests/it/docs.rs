@@ -293,7 +293,7 @@ fn few_blocks_are_not_run() {
 
 #[test]
 fn the_reference_is_what_the_program_says() {
-    for page in ["cli", "errors", "settings", "tools"] {
+    for page in ["cli", "errors", "http", "schemas", "settings", "tools"] {
         let said = finish(Command::new(binary()).args(["manual", page]).env_clear());
         let path = root().join(format!("docs/reference/{page}.md"));
         let written = std::fs::read_to_string(&path).unwrap_or_default();
