@@ -9,7 +9,9 @@ fn main() {
     let commit = std::env::var("AOP_COMMIT").ok().filter(|commit| !commit.is_empty());
     let build = match (commit, std::env::var("PROFILE").as_deref()) {
         (Some(commit), _) => commit,
-        (None, Ok("release")) => commit_here().unwrap_or_else(|| "built without git, commit unknown".to_owned()),
+        (None, Ok("release")) => {
+            commit_here().unwrap_or_else(|| "built without git, commit unknown".to_owned())
+        }
         (None, _) => "debug build".to_owned(),
     };
     println!("cargo::rustc-env=AOP_BUILD={build}");
@@ -20,7 +22,10 @@ fn commit_here() -> Option<String> {
     // A tarball that was unpacked inside some other repository is no part of that one.
     git(&["ls-files", "--error-unmatch", "build.rs"])?;
     for name in ["HEAD", "logs/HEAD", "index"] {
-        println!("cargo::rerun-if-changed={}", git(&["rev-parse", "--path-format=absolute", "--git-path", name])?);
+        println!(
+            "cargo::rerun-if-changed={}",
+            git(&["rev-parse", "--path-format=absolute", "--git-path", name])?
+        );
     }
     let commit = git(&["log", "-1", "--format=%h %cs"])?;
     let changed = !git(&["status", "--porcelain", "--untracked-files=no"])?.is_empty();

@@ -28,8 +28,30 @@ pub(crate) fn hook_gemini(data: &[u8]) {
 
 /// The elements that agents' texts may become.
 const HARMLESS: &[&str] = &[
-    "a", "blockquote", "br", "code", "del", "em", "h3", "h4", "h5", "h6", "hr", "input", "li", "ol", "p", "pre",
-    "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "del",
+    "em",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "input",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "strong",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "ul",
 ];
 
 /// Markdown as HTML: nothing in it but elements that can only be read.

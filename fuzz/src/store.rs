@@ -67,11 +67,17 @@ pub(crate) fn tool_calls(data: &[u8]) {
 /// The lines of an export: refused as a whole, or restored to what a replay of the lines gives.
 pub(crate) fn history(data: &[u8]) {
     let lines = data.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let Ok(entries) = lines.map(serde_json::from_slice::<Entry>).collect::<Result<Vec<_>, _>>() else { return };
+    let Ok(entries) = lines.map(serde_json::from_slice::<Entry>).collect::<Result<Vec<_>, _>>() else {
+        return;
+    };
     let mut replay = Replay::default();
     for entry in &entries {
         let line = serde_json::to_vec(entry).expect("an entry is JSON");
-        assert_eq!(serde_json::from_slice::<Entry>(&line).as_ref().ok(), Some(entry), "an entry does not come back");
+        assert_eq!(
+            serde_json::from_slice::<Entry>(&line).as_ref().ok(),
+            Some(entry),
+            "an entry does not come back"
+        );
         if let Entry::Event(recorded) = entry {
             replay.apply(recorded);
         }

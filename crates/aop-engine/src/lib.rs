@@ -7,9 +7,9 @@
 mod ask;
 pub mod claude;
 mod codex;
-pub mod gemini;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod gemini;
 mod iflow;
 mod port;
 pub mod process;

@@ -85,7 +85,10 @@ fn sure<T>(result: Result<T, impl std::fmt::Debug>) -> T {
 }
 
 /// Says all of it to a server and hangs up; what it answered.
-async fn talk<S: Future<Output = ()>>(bytes: &[u8], server: impl FnOnce(tokio::io::DuplexStream) -> S) -> Vec<u8> {
+async fn talk<S: Future<Output = ()>>(
+    bytes: &[u8],
+    server: impl FnOnce(tokio::io::DuplexStream) -> S,
+) -> Vec<u8> {
     let (mut client, stream) = duplex(ROOM);
     let mut answers = Vec::new();
     let talking = async {
@@ -95,7 +98,8 @@ async fn talk<S: Future<Output = ()>>(bytes: &[u8], server: impl FnOnce(tokio::i
         let _ = client.read_to_end(&mut answers).await;
     };
     // Streams of events have no end of their own.
-    let _ = tokio::time::timeout(Duration::from_secs(5), async { tokio::join!(server(stream), talking) }).await;
+    let _ =
+        tokio::time::timeout(Duration::from_secs(5), async { tokio::join!(server(stream), talking) }).await;
     answers
 }
 

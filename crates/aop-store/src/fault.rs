@@ -7,9 +7,8 @@
 pub fn crash_point(name: &str) {
     #[cfg(debug_assertions)]
     {
-        let names_this = |variable: &str| {
-            std::env::var_os(variable).is_some_and(|wanted| wanted.to_str() == Some(name))
-        };
+        let names_this =
+            |variable: &str| std::env::var_os(variable).is_some_and(|wanted| wanted.to_str() == Some(name));
         if names_this("AOP_CRASH_AT") {
             // SIGKILL from a shell of its own: no destructor, no flush, no handler runs in this process.
             let kill = format!("kill -9 {}", std::process::id());

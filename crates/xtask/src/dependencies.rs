@@ -24,16 +24,23 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 
 /// Findings in words: a licence, a source or a crate that `deny.toml` does not admit.
 pub(crate) fn check() -> Result<Vec<String>> {
-    let rules: DocumentMut = std::fs::read_to_string(process::root().join("deny.toml"))?.parse().context("deny.toml")?;
+    let rules: DocumentMut =
+        std::fs::read_to_string(process::root().join("deny.toml"))?.parse().context("deny.toml")?;
     let names = |item: &Item| -> Vec<String> {
         item.as_array().into_iter().flatten().filter_map(|name| Some(name.as_str()?.to_owned())).collect()
     };
     let allowed = names(&rules["licenses"]["allow"]);
     let mut exceptions: Vec<(String, Vec<String>)> = Vec::new();
-    for table in rules["licenses"]["exceptions"].as_array().into_iter().flatten().filter_map(|entry| entry.as_inline_table()) {
+    for table in rules["licenses"]["exceptions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.as_inline_table())
+    {
         let more = table.get("allow").and_then(|list| list.as_array()).into_iter().flatten();
         let more = more.filter_map(|name| Some(name.as_str()?.to_owned())).collect();
-        exceptions.push((table.get("crate").and_then(|name| name.as_str()).unwrap_or_default().to_owned(), more));
+        exceptions
+            .push((table.get("crate").and_then(|name| name.as_str()).unwrap_or_default().to_owned(), more));
     }
     let banned: Vec<String> = rules["bans"]["deny"]
         .as_array()
@@ -159,7 +166,9 @@ mod tests {
         ] {
             assert!(permitted(good, &admits), "{good}");
         }
-        for bad in ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Zlib) AND Zlib", "Apache-2.0", "MIT MIT", "MIT OR"] {
+        for bad in
+            ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Zlib) AND Zlib", "Apache-2.0", "MIT MIT", "MIT OR"]
+        {
             assert!(!permitted(bad, &admits), "{bad}");
         }
     }

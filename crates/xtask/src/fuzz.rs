@@ -27,7 +27,8 @@ const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cdebug-assertions";
 
 /// The flags are for the targets and not for what runs while they are built, so cargo has to be told a platform.
-const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
+const PLATFORM: &str =
+    if cfg!(target_arch = "aarch64") { "aarch64-unknown-linux-gnu" } else { "x86_64-unknown-linux-gnu" };
 
 /// Builds the program once and runs one target after the other.
 pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
@@ -60,7 +61,8 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
             runs.unwrap_or("?").trim()
         );
         if args.keep {
-            let merged = libfuzzer(&program, target, &folder).arg("-merge=1").arg(&seeds).arg(&found).output()?;
+            let merged =
+                libfuzzer(&program, target, &folder).arg("-merge=1").arg(&seeds).arg(&found).output()?;
             ensure!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
         }
     }
@@ -69,15 +71,30 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
 
 fn build(folder: &Path) -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--release", "--quiet", "-p", "aop-fuzz", "--target", PLATFORM, "--target-dir"]).arg(folder);
-    let built = build.env("RUSTFLAGS", FLAGS).current_dir(process::root()).status().context("cargo does not start")?;
-    ensure!(built.success(), "the fuzz targets do not build; libFuzzer itself needs a C++ compiler (Debian: g++)");
+    build
+        .args(["build", "--release", "--quiet", "-p", "aop-fuzz", "--target", PLATFORM, "--target-dir"])
+        .arg(folder);
+    let built = build
+        .env("RUSTFLAGS", FLAGS)
+        .current_dir(process::root())
+        .status()
+        .context("cargo does not start")?;
+    ensure!(
+        built.success(),
+        "the fuzz targets do not build; libFuzzer itself needs a C++ compiler (Debian: g++)"
+    );
     Ok(folder.join(PLATFORM).join("release/aop-fuzz"))
 }
 
 fn libfuzzer(program: &Path, target: &str, folder: &Path) -> Command {
     let mut fuzz = Command::new(program);
-    fuzz.args(["-timeout=10", "-rss_limit_mb=2048", "-max_len=16384", "-verbosity=0", "-print_final_stats=1"]);
+    fuzz.args([
+        "-timeout=10",
+        "-rss_limit_mb=2048",
+        "-max_len=16384",
+        "-verbosity=0",
+        "-print_final_stats=1",
+    ]);
     fuzz.arg(format!("-artifact_prefix={}/{target}-", folder.display()));
     fuzz.env("AOP_FUZZ_TARGET", target).current_dir(process::root());
     fuzz

@@ -48,7 +48,9 @@ pub(crate) fn require(needs: &[&[Need]]) -> Result<()> {
     }
     let by_hand = || {
         let left = missing().join(" ");
-        format!("nothing was tested: Debian packages are missing: {left}; install them: `apt-get install {left}`")
+        format!(
+            "nothing was tested: Debian packages are missing: {left}; install them: `apt-get install {left}`"
+        )
     };
     install(&wanted).with_context(by_hand)?;
     ensure!(missing().is_empty(), by_hand());

@@ -168,10 +168,7 @@ fn slow_sync(world: &mut World, random: &mut Random) -> Result<()> {
     for _ in 0..5 {
         let operation = world.any(random);
         let point = random.pick(&["before_commit", "after_commit"]).copied().unwrap_or_default();
-        let slow = [
-            ("AOP_SLOW_AT", point.to_owned()),
-            ("AOP_SLOW_MS", random.below(500).to_string()),
-        ];
+        let slow = [("AOP_SLOW_AT", point.to_owned()), ("AOP_SLOW_MS", random.below(500).to_string())];
         let variables = if random.once_in(3) { &[][..] } else { &slow[..] };
         started.push((world.aop.start(&operation.args, variables)?, operation));
     }

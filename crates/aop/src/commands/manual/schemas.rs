@@ -51,7 +51,8 @@ pub(super) fn fields(schema: &Value) -> String {
 
 /// A schema in a few words.
 pub(super) fn shape(schema: &Value) -> String {
-    let code = |value: &Value| format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    let code =
+        |value: &Value| format!("`{}`", value.as_str().map_or_else(|| value.to_string(), str::to_owned));
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
         return name.to_owned();
     }
@@ -78,7 +79,9 @@ pub(super) fn shape(schema: &Value) -> String {
         return format!("{kinds} with {}", fields.collect::<Vec<_>>().join("; "));
     }
     let limit = |key: &str, words: &str| schema.get(key).map(|value| format!(", {words} {value}"));
-    let pattern = schema["pattern"].as_str().map(|pattern| format!(" like `{}`", pattern.replace('|', "\\|")));
-    let limits = [pattern, limit("minimum", "at least"), limit("maximum", "at most"), limit("maxLength", "at most")];
+    let pattern =
+        schema["pattern"].as_str().map(|pattern| format!(" like `{}`", pattern.replace('|', "\\|")));
+    let limits =
+        [pattern, limit("minimum", "at least"), limit("maximum", "at most"), limit("maxLength", "at most")];
     kinds + &limits.into_iter().flatten().collect::<String>()
 }
