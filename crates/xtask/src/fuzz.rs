@@ -16,9 +16,6 @@ pub(crate) struct FuzzArgs {
     /// Only this target
     #[arg(long)]
     target: Option<String>,
-    /// Afterwards, add to the committed corpus what reaches something that it does not reach yet
-    #[arg(long)]
-    keep: bool,
 }
 
 /// What libFuzzer wants to see of the program: every edge and every comparison.
@@ -60,11 +57,6 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
             "fuzz: {target}: {seconds:.0} s, {} runs, {count} inputs that each reach something new, nothing found",
             runs.unwrap_or("?").trim()
         );
-        if args.keep {
-            let merged =
-                libfuzzer(&program, target, &folder).arg("-merge=1").arg(&seeds).arg(&found).output()?;
-            ensure!(merged.status.success(), "{}", String::from_utf8_lossy(&merged.stderr));
-        }
     }
     Ok(())
 }

@@ -24,8 +24,8 @@ use std::time::Duration;
   curl -H \"Authorization: Bearer $TOKEN\" \\
       http://127.0.0.1:7417/api/v1/questions
 
-At start it prints a login link; piped, one line with url, login_url and token.
-The token lives as long as the process; make lasting ones with
+At start it prints a login link; piped, one line with url, login_url and token. \
+The token lives as long as the process; make lasting ones with \
 `aop token create`. SIGTERM and Ctrl-C let requests finish first.")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes a free one
