@@ -21,8 +21,10 @@ pub fn serve_stdio(door: Door) -> Result<(), Refusal> {
         .enable_all()
         .build()
         .map_err(|error| Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}")))?;
-    let (reader, writer) = stdio_pipes();
-    let end = runtime.block_on(serve(door, reader, writer));
+    let end = runtime.block_on(async {
+        let (reader, writer) = stdio_pipes();
+        serve(door, reader, writer).await
+    });
     // Where standard input is no pipe, a thread may still be reading it; nobody waits for that thread.
     runtime.shutdown_background();
     end

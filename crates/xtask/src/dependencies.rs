@@ -166,9 +166,7 @@ mod tests {
         ] {
             assert!(permitted(good, &admits), "{good}");
         }
-        for bad in
-            ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Zlib) AND Zlib", "Apache-2.0", "MIT MIT"]
-        {
+        for bad in ["", "GPL-3.0", "MIT AND GPL-3.0", "(MIT OR Zlib) AND Zlib", "Apache-2.0", "MIT MIT"] {
             assert!(!permitted(bad, &admits), "{bad}");
         }
     }

@@ -22,7 +22,9 @@ pub(crate) fn run(quick: bool) -> Result<()> {
             &format!("not {} and not {} and not test(postgres){slow}", engines::REAL, browser::BROWSER),
             &skipped.collect::<Vec<_>>(),
         )?;
-        println!("left out: the lints, the campaign of faults, the real agent programs, the browser, PostgreSQL, and");
+        println!(
+            "left out: the lints, the campaign of faults, the real agent programs, the browser, PostgreSQL, and"
+        );
         println!("tests that take long; `cargo xtask test` runs all of them");
         return Ok(());
     }
