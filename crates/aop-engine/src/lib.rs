@@ -7,6 +7,8 @@
 mod ask;
 pub mod claude;
 mod codex;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gemini;
 mod iflow;
 mod port;

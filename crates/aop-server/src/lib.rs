@@ -8,6 +8,8 @@
 mod expiry;
 mod feed;
 mod files;
+#[doc(hidden)]
+pub mod fuzz;
 mod http;
 mod mcp;
 mod pages;

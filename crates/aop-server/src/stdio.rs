@@ -12,7 +12,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
 /// Serves until the client closes standard input.
@@ -21,17 +21,24 @@ pub fn serve_stdio(door: Door) -> Result<(), Refusal> {
         .enable_all()
         .build()
         .map_err(|error| Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}")))?;
-    let end = runtime.block_on(serve(door));
+    let end = runtime.block_on(async {
+        let (reader, writer) = stdio_pipes();
+        serve(door, reader, writer).await
+    });
     // Where standard input is no pipe, a thread may still be reading it; nobody waits for that thread.
     runtime.shutdown_background();
     end
 }
 
-async fn serve(door: Door) -> Result<(), Refusal> {
+/// The same on any two ends.
+pub(crate) async fn serve(
+    door: Door,
+    reader: impl AsyncRead + Send + Unpin + 'static,
+    writer: impl AsyncWrite + Send + Unpin + 'static,
+) -> Result<(), Refusal> {
     let (gone, closed) = watch::channel(false);
     let (written, background) = files::start(door.files.clone(), Arc::clone(&door.service.store), door.warn);
     let wakes = Wakes::start(Arc::clone(&door.service.store)).await?;
-    let (reader, writer) = stdio_pipes();
     let handler = Handler::new(door, written, wakes, closed);
     let server = Server::Process(Box::new(handler));
     let end = match server.serve((UntilEnd { reader, gone }, writer)).await {

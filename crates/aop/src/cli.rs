@@ -17,11 +17,8 @@ pub(crate) struct Cli {
     command: Command,
 }
 
-/// The version, with the commit it was built from where the build knew it (`cargo xtask dist` does).
-const VERSION: &str = match option_env!("AOP_VERSION") {
-    Some(version) => version,
-    None => env!("CARGO_PKG_VERSION"),
-};
+/// The version, with the commit that an optimised build is made of (`build.rs`).
+const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("AOP_BUILD"), ")");
 
 const EXAMPLES: &str = "Examples:
   aop demo                                     see it work, in a folder of its own

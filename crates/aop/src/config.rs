@@ -299,7 +299,7 @@ impl Config {
         Config::parse(path, &text)
     }
 
-    fn parse(path: &Path, text: &str) -> Result<Self, Refusal> {
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Refusal> {
         // A file of comments only is an empty document, which is the same as no file.
         if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
             return Ok(Config::default());

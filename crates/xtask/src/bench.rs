@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: builds once, measures, and for the gate cycle writes the figures down: JSON lines, a table and
 //! a chart in `docs/bench/`. Nothing is asserted; what counts are the ratios within one run.
 
-use crate::{postgres, process};
+use crate::{packages, process};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fmt::Write;
@@ -17,7 +17,7 @@ pub(crate) fn run(what: &str, rest: &[String]) -> Result<()> {
         _ => bail!("there is no benchmark '{what}'; there are: store, serve, gate"),
     };
     if what == "store" && rest.iter().any(|arg| arg == "--postgres") {
-        postgres::require()?;
+        packages::require(&[packages::POSTGRES])?;
         let mut args = vec!["bench", "--quiet", "-p", package, "--bench", "postgres", "--"];
         args.extend(rest.iter().map(String::as_str));
         return process::cargo(&args);

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use std::process::Command;
 
 /// The pages that `aop manual` prints.
-const PAGES: &[&str] = &["cli", "errors", "settings", "tools"];
+const PAGES: &[&str] = &["cli", "errors", "http", "schemas", "settings", "tools"];
 
 /// Writes every page below docs/reference/.
 pub(crate) fn run() -> Result<()> {

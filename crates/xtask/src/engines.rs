@@ -3,7 +3,7 @@
 //! The programs come from the npm registry at pinned versions, into a cache outside the clone. Tests of real
 //! programs stand in modules called `real_…`; without the programs they fail, they are never skipped.
 
-use crate::{process, python};
+use crate::{packages, process, python};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,10 @@ const PINS: &str = include_str!("../../aop-testkit/engines.json");
 
 /// The variable in which the tests look for the folder.
 const VARIABLE: &str = "AOP_TEST_ENGINES";
+
+/// What Gemini CLI needs, and what it gets where the machine has less.
+const OLDEST_NODE: u32 = 20;
+const NODE: &str = "22.23.3";
 
 /// The tests of real programs, as nextest says it.
 pub(crate) const REAL: &str = "test(/(^|::)real_/)";
@@ -57,7 +61,10 @@ pub(crate) fn run(tests: &EngineTests) -> Result<()> {
     for pin in pins.iter().filter(wanted) {
         provide(pin, &cache, tests.offline)?;
     }
-    link(&find_node()?, &cache.join("bin/node"))?;
+    match found_node() {
+        Some(node) => link(&node, &cache.join("bin/node"))?,
+        None => provide(&node(), &cache, tests.offline)?,
+    }
     let clients = match tests.only.as_deref() {
         None | Some("python") => python::provide(cache.parent().unwrap_or(&cache), tests.offline)?,
         Some(_) => PathBuf::new(),
@@ -104,6 +111,7 @@ fn provide(pin: &Pin, cache: &Path, offline: bool) -> Result<()> {
                 cache.display()
             );
         }
+        packages::require(&[packages::ENGINES])?;
         if let Err(first) = install(&spec, &folder) {
             eprintln!("xtask: {first:#}; trying once more");
             install(&spec, &folder).with_context(|| {
@@ -126,7 +134,7 @@ fn install(spec: &str, folder: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel", "error", "--prefix"]);
     npm.arg(&fresh).arg(spec).current_dir(&fresh);
-    let status = npm.status().context("npm does not start; Node.js 20 or newer is needed")?;
+    let status = npm.status().context("npm does not start")?;
     if !status.success() {
         let _ = std::fs::remove_dir_all(&fresh);
         bail!("npm install {spec} failed: is the registry within reach?");
@@ -144,6 +152,9 @@ fn install(spec: &str, folder: &Path) -> Result<()> {
 /// round them would want a newer Node than the programs do.
 fn binary(pin: &Pin, folder: &Path) -> Option<PathBuf> {
     let modules = folder.join("node_modules");
+    if pin.program == "node" {
+        return executable(&modules.join(&pin.package), "node", 2);
+    }
     if pin.program == "gemini" {
         return Some(modules.join(".bin/gemini")).filter(|script| script.exists());
     }
@@ -178,11 +189,20 @@ fn may_run(_path: &Path) -> bool {
     true
 }
 
-fn find_node() -> Result<PathBuf> {
+/// The machine's own node, if it is new enough for Gemini CLI.
+fn found_node() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("node")).find(|node| node.is_file());
-    let node = found.context("node is not on the PATH; Gemini CLI needs Node.js 20 or newer")?;
-    Ok(std::fs::canonicalize(node)?)
+    let node = std::env::split_paths(&path).map(|folder| folder.join("node")).find(|node| node.is_file())?;
+    let said = Command::new(&node).arg("--version").output().ok()?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let major: u32 = said.trim().strip_prefix('v')?.split('.').next()?.parse().ok()?;
+    (major >= OLDEST_NODE).then(|| std::fs::canonicalize(node).ok()).flatten()
+}
+
+/// One from npm instead: Debian 12 has 18.
+fn node() -> Pin {
+    let platform = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
+    Pin { program: "node".into(), package: format!("node-linux-{platform}"), version: NODE.into() }
 }
 
 /// Points the link at the target, in one step.

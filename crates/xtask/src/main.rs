@@ -5,6 +5,7 @@
 mod bench;
 mod browser;
 mod chaos;
+mod dependencies;
 mod dist;
 mod docs;
 mod engines;
@@ -45,11 +46,11 @@ enum Command {
     TestBrowser(browser::BrowserTests),
     /// A seeded campaign of faults against the real binary; every round ends with a list of invariants
     Chaos(chaos::ChaosArgs),
-    /// Every parser that eats foreign bytes, fuzzed for a while (needs a nightly toolchain)
+    /// Every parser that eats foreign bytes, fuzzed for a while
     Fuzz(fuzz::FuzzArgs),
     /// Renew docs/reference/ from the program
     Docs,
-    /// The optimised binary with its commit, man pages and completions, in target/package/
+    /// A package in target/package/: the optimised binary with its commit, man pages, completions, a list of what is in it
     Dist,
     /// A clean clone and an empty home: the README's first command, a question and its answer
     Newcomer(newcomer::NewcomerArgs),

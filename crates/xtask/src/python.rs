@@ -1,6 +1,7 @@
 //! The Python programs that tests use as clients: the official MCP SDK and schemathesis, from PyPI at pinned versions,
 //! each in an environment of its own, in the cache outside the clone.
 
+use crate::packages;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,6 +25,7 @@ pub(crate) fn provide(cache: &Path, offline: bool) -> Result<PathBuf> {
                     folder.display()
                 );
             }
+            packages::require(&[packages::CLIENTS])?;
             install(package, version, &place)?;
         }
         link(&place, &folder.join(package))?;
@@ -36,7 +38,7 @@ fn install(package: &str, version: &str, place: &Path) -> Result<()> {
     eprintln!("+ pip install {package}=={version}");
     let _ = std::fs::remove_dir_all(place);
     run(Command::new("python3").args(["-m", "venv"]).arg(place))
-        .context("python3 with its venv module is needed to test with real MCP clients")?;
+        .context("python3 cannot make environments")?;
     let pin = format!("{package}=={version}");
     let pip = place.join("bin/pip");
     run(Command::new(pip).args(["install", "--quiet", "--disable-pip-version-check", &pin]))?;

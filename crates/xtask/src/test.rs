@@ -2,50 +2,60 @@
 
 use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
-use crate::{chaos, packages, postgres, process, tidy};
+use crate::{bench, chaos, packages, process, tidy};
 use anyhow::Result;
 
-/// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
+/// Tests that the inner loop leaves out, by a part of their names: each starts many processes or many cases.
+const SLOW: &[&str] = &["run_chaos", "run_scale", "run_crash"];
+
+/// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last. What is missing
+/// on this machine is installed or told before anything else: nobody waits half an hour for that.
 pub(crate) fn run(quick: bool) -> Result<()> {
+    use packages::{BENCH, BROWSER, CLIENTS, ENGINES, POSTGRES, TESTS};
+    packages::require(if quick { &[TESTS] } else { &[TESTS, POSTGRES, BENCH, BROWSER, ENGINES, CLIENTS] })?;
     process::cargo(&["fmt", "--all", "--check"])?;
     tidy::run()?;
-    if !quick {
-        process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
-    }
-    let mut apart = format!("not {} and not {}", engines::REAL, browser::BROWSER);
-    let mut skipped = vec!["--skip", "real_", "--skip", "browser_"];
     if quick {
-        apart.push_str(" and not test(/postgres/)");
-        skipped.extend(["--skip", "postgres"]);
-        println!("the tests on PostgreSQL are left out");
-    } else {
-        packages::require()?;
-        postgres::require()?;
-    }
-    if process::has_nextest() {
-        process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", &apart])?;
-    } else {
-        println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
-        process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped.as_slice()].concat())?;
-    }
-    if !quick {
-        chaos::proven("sqlite", 0.33)?;
-    }
-    if quick {
+        let slow: String = SLOW.iter().map(|name| format!(" and not test({name})")).collect();
+        let skipped = ["real_", "browser_", "postgres"].iter().chain(SLOW).flat_map(|name| ["--skip", name]);
+        tests(
+            &format!("not {} and not {} and not test(postgres){slow}", engines::REAL, browser::BROWSER),
+            &skipped.collect::<Vec<_>>(),
+        )?;
         println!(
-            "the tests of real agent programs and in a browser were left out; `cargo xtask test-engines` and"
+            "left out: the lints, the campaign of faults, the real agent programs, the browser, PostgreSQL, and"
         );
-        println!("`cargo xtask test-browser` run them");
+        println!("tests that take long; `cargo xtask test` runs all of them");
         return Ok(());
     }
+    process::cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"])?;
+    tests(
+        &format!("not {} and not {}", engines::REAL, browser::BROWSER),
+        &["--skip", "real_", "--skip", "browser_"],
+    )?;
+    chaos::proven("sqlite", 0.33)?;
+    bench::short()?;
     browser::run(&BrowserTests::default())?;
     engines::run(&EngineTests::default())
 }
 
-/// The same properties with many more cases, in optimised code; then the long chaos run of the binary, which needs the
-/// debug build like all of its tests: the crash points are only there.
+/// Runs tests by an expression of nextest's; without nextest, all but the skipped ones.
+fn tests(expression: &str, skipped: &[&str]) -> Result<()> {
+    if process::has_nextest() {
+        return process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", expression]);
+    }
+    println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
+    process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped].concat())
+}
+
+/// All of `cargo deny`, which takes minutes to build; the same properties with many more cases, in optimised code; then
+/// the long chaos run of the binary, which needs the debug build like all of its tests: the crash points are only there.
 pub(crate) fn nightly() -> Result<()> {
-    postgres::require()?;
+    packages::require(&[packages::TESTS, packages::POSTGRES])?;
+    if process::cargo_output(&["deny", "--version"]).is_err() {
+        process::cargo(&["install", "--locked", "cargo-deny"])?;
+    }
+    process::cargo(&["deny", "check"])?;
     let packages = ["-p", "aop-ask", "-p", "aop-turn", "-p", "aop-kernel", "-p", "aop-store"];
     let args = [&["test", "--release", "--no-fail-fast"][..], &packages].concat();
     process::with_variables(&[("PROPTEST_CASES", "10000")], &args)?;

@@ -38,7 +38,7 @@ pub fn asks_of_message(run_dir: &Path, call: &HookCall) -> Asks {
 }
 
 #[derive(Debug, PartialEq)]
-enum Seen {
+pub(crate) enum Seen {
     Nothing,
     Part(Asks),
     Complete(Asks),
@@ -55,7 +55,7 @@ fn look(output: &Path, call: &HookCall) -> Seen {
 }
 
 /// Reads the end of the output backwards as little as possible: the message's lines stand near its end.
-fn seen(output: &[u8], call: &str) -> Seen {
+pub(crate) fn seen(output: &[u8], call: &str) -> Seen {
     let lines: Vec<&[u8]> = output.split(|byte| *byte == b'\n').collect();
     let holds = |line: &[u8], word: &str| memchr::memmem::find(line, word.as_bytes()).is_some();
     let Some(last) = lines.iter().rposition(|line| holds(line, call) && holds(line, "\"assistant\"")) else {

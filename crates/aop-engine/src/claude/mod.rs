@@ -8,9 +8,9 @@
 mod answers;
 mod asked;
 mod hook;
-mod message;
+pub(crate) mod message;
 mod settings;
-mod transcript;
+pub(crate) mod transcript;
 mod turn;
 
 pub use answers::answered_input;

@@ -36,7 +36,7 @@ pub(super) fn holds(path: &PathBuf, question_id: &str, call_id: Option<&str>) ->
     }
 }
 
-fn line_holds(line: &[u8], question_id: &str, call_id: Option<&str>) -> bool {
+pub(crate) fn line_holds(line: &[u8], question_id: &str, call_id: Option<&str>) -> bool {
     let Ok(line) = serde_json::from_slice::<Value>(line) else { return false };
     if line["type"] != "user" {
         return false;

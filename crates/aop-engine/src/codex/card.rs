@@ -16,13 +16,13 @@ const NOTE: &str = "user_note: ";
 
 /// One call that asks.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Card {
+pub(crate) struct Card {
     /// The engine's id of the call.
-    pub(super) call_id: String,
+    pub(crate) call_id: String,
     /// The call's arguments, or the server's request about it: the member `questions` counts.
-    pub(super) input: Value,
+    pub(crate) input: Value,
     /// Whether the engine waits for the answer or takes it as a message.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
 }
 
 impl Card {
@@ -37,7 +37,7 @@ impl Card {
     }
 
     /// What the call returns when there are only words to return: the same words under each of its questions.
-    pub(super) fn words(&self, words: &str) -> Value {
+    pub(crate) fn words(&self, words: &str) -> Value {
         let mut ids = self.ids();
         if ids.is_empty() {
             ids.push("note".to_owned());
@@ -49,7 +49,7 @@ impl Card {
 }
 
 /// The arguments of the one question that these calls make, or why nobody could be shown it.
-pub(super) fn arguments(cards: &[Card], attempt: u32) -> Result<Value, String> {
+pub(crate) fn arguments(cards: &[Card], attempt: u32) -> Result<Value, String> {
     let asks: Vec<NativeAsk> = cards
         .iter()
         .map(|card| NativeAsk {

@@ -7,17 +7,17 @@
 
 mod app;
 mod asking;
-mod card;
+pub(crate) mod card;
 mod exec;
 mod home;
 mod opening;
-mod permission;
+pub(crate) mod permission;
 mod program;
-mod rollout;
+pub(crate) mod rollout;
 mod start;
 mod thread;
 mod turn;
-mod wire;
+pub(crate) mod wire;
 mod writer;
 
 use crate::port::{Capabilities, Driver, EngineError, Host, Pending, SessionRef, TurnReport, TurnRequest};

@@ -14,7 +14,7 @@ const DENY: &str = "deny";
 
 /// A request for permission.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Permission {
+pub(crate) struct Permission {
     kind: Kind,
     /// What is asked for, in the shape that the question keeps.
     input: Value,
@@ -43,7 +43,7 @@ impl Kind {
 impl Permission {
     /// Reads a request of the server's; nothing when it is about something else. The changes are those of the item
     /// that it is about.
-    pub(super) fn read(method: &str, params: &Value, changes: Option<&Value>) -> Option<Permission> {
+    pub(crate) fn read(method: &str, params: &Value, changes: Option<&Value>) -> Option<Permission> {
         let reason = params.get("reason").and_then(Value::as_str).map(str::to_owned);
         let (kind, input) = match method {
             "item/commandExecution/requestApproval" => {
@@ -73,12 +73,12 @@ impl Permission {
     }
 
     /// What a person is asked.
-    pub(super) fn body(&self) -> AskBody {
+    pub(crate) fn body(&self) -> AskBody {
         read_permission(self.kind.name(), &self.input, self.reason.as_deref())
     }
 
     /// What the server is told.
-    pub(super) fn decision(&self, allowed: bool) -> Value {
+    pub(crate) fn decision(&self, allowed: bool) -> Value {
         match (self.kind, allowed) {
             (Kind::Command | Kind::FileChange, true) => json!({"decision": "accept"}),
             (Kind::Command | Kind::FileChange, false) => json!({"decision": "decline"}),

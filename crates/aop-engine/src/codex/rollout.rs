@@ -14,7 +14,7 @@ const ABORTED: &str = "aborted";
 
 /// How an output of a call is written down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// A function with JSON arguments.
     Function,
     /// A tool that takes free text.
@@ -23,7 +23,7 @@ pub(super) enum Form {
 
 impl Form {
     /// The item that gives a call its output.
-    pub(super) fn output(self, call_id: &str, output: &str) -> Value {
+    pub(crate) fn output(self, call_id: &str, output: &str) -> Value {
         let kind = match self {
             Form::Function => "function_call_output",
             Form::Custom => "custom_tool_call_output",
@@ -34,7 +34,7 @@ impl Form {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Output {
+pub(crate) enum Output {
     /// Not yet.
     Missing,
     /// The turn was interrupted while it ran.
@@ -45,17 +45,17 @@ pub(super) enum Output {
 
 /// A call of the model's.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
-    pub(super) call_id: String,
-    pub(super) name: String,
-    pub(super) form: Form,
-    pub(super) arguments: Value,
-    pub(super) output: Output,
+pub(crate) struct Call {
+    pub(crate) call_id: String,
+    pub(crate) name: String,
+    pub(crate) form: Form,
+    pub(crate) arguments: Value,
+    pub(crate) output: Output,
 }
 
 /// What a conversation holds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Rollout {
+pub(crate) struct Rollout {
     /// The calls, in order.
     pub(super) calls: Vec<Call>,
     /// What was said to the model, in order, all of it.
@@ -111,7 +111,7 @@ impl Rollout {
         rollout
     }
 
-    fn line(&mut self, line: &[u8]) {
+    pub(crate) fn line(&mut self, line: &[u8]) {
         // The other kinds of line are larger and of no interest here; a cut last line is none of any kind.
         const MARK: &[u8] = b"\"response_item\"";
         if !line.windows(MARK.len()).any(|window| window == MARK) {
@@ -164,12 +164,12 @@ impl Rollout {
     }
 
     /// A call by its id; the last one, should an id have been used twice.
-    pub(super) fn find_call(&self, call_id: &str) -> Option<&Call> {
+    pub(crate) fn find_call(&self, call_id: &str) -> Option<&Call> {
         self.calls.iter().rev().find(|call| call.call_id == call_id)
     }
 
     /// The calls that have no output, in order.
-    pub(super) fn unanswered(&self) -> impl Iterator<Item = &Call> {
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = &Call> {
         self.calls.iter().filter(|call| call.output == Output::Missing)
     }
 
@@ -180,7 +180,7 @@ impl Rollout {
 
     /// Whether the end of a question has arrived in it: as the output of the call that asked, or, where that cannot
     /// carry it, as words that name the question.
-    pub(super) fn holds_reply(&self, question_id: &str, call_id: Option<&str>) -> bool {
+    pub(crate) fn holds_reply(&self, question_id: &str, call_id: Option<&str>) -> bool {
         let call = call_id.and_then(|call_id| self.find_call(call_id));
         let returned = call.is_some_and(|call| call.output == Output::Given && !call.is_asynchronous());
         returned || self.was_told(question_id)

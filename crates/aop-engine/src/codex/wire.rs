@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// What a line of the server is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Message {
+pub(crate) enum Message {
     /// The reply to a request of ours.
     Reply {
         /// Our request.
@@ -33,7 +33,7 @@ pub(super) enum Message {
 }
 
 /// Reads one line. Whatever it is, it is something.
-pub(super) fn read(line: &[u8]) -> Message {
+pub(crate) fn read(line: &[u8]) -> Message {
     let Ok(Value::Object(mut fields)) = serde_json::from_slice::<Value>(line) else { return Message::Noise };
     let params = fields.shift_remove("params").unwrap_or_default();
     let id = fields.shift_remove("id");

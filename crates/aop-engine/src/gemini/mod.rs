@@ -6,8 +6,8 @@ mod home;
 mod hook;
 mod program;
 pub(crate) mod prompt;
-mod session;
-mod settings;
+pub(crate) mod session;
+pub(crate) mod settings;
 
 pub use hook::after_tool;
 pub(crate) use program::packaged_version;

@@ -34,11 +34,11 @@ pub(super) fn is_told(file: &Path, question_id: &str) -> Option<bool> {
 }
 
 /// What stands in a file. A last line that was cut off is not there.
-fn records(bytes: &[u8]) -> impl Iterator<Item = Value> {
+pub(crate) fn records(bytes: &[u8]) -> impl Iterator<Item = Value> {
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok())
 }
 
-fn names(message: &Value, id: &str) -> bool {
+pub(crate) fn names(message: &Value, id: &str) -> bool {
     let says = |value: &Value| value.as_str().is_some_and(|text| text.contains(id));
     let content = &message["content"];
     let mut parts = content.as_array().into_iter().flatten();

@@ -11,7 +11,7 @@ const AOP: &str = "aop";
 const VARIABLES: [&str; 3] = ["AOP_AGENT", "AOP_PROJECT", "AOP_ENGINE"];
 
 /// The user's settings with ours added.
-pub(super) fn with_ours(user: Value, aop: &Path) -> Value {
+pub(crate) fn with_ours(user: Value, aop: &Path) -> Value {
     let mut settings = match user {
         Value::Object(settings) => settings,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
@@ -65,7 +65,7 @@ fn append(section: &mut Map<String, Value>, name: &str, item: Value) {
 }
 
 /// Reads JSON in which people have left comments, as the program allows.
-pub(super) fn read(text: &str) -> Result<Value, serde_json::Error> {
+pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(&without_comments(text))
 }
 

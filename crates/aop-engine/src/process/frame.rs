@@ -8,7 +8,7 @@ const MAX_BYTES: usize = 1 << 20;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// To the guard: bytes for the engine's standard input.
     Input,
     /// To the guard: the engine's standard input ends here.
@@ -43,13 +43,13 @@ const KINDS: [(Kind, u8); 9] = [
 
 /// One frame.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) kind: Kind,
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// The frames that carry these bytes: one, or several when there are many.
-pub(super) fn encoded(kind: Kind, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn encoded(kind: Kind, bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len() + 5);
     let mut part = |part: &[u8]| {
         out.push(KINDS.iter().find(|(known, _)| *known == kind).map_or(0, |(_, letter)| *letter));
@@ -64,7 +64,7 @@ pub(super) fn encoded(kind: Kind, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Writes one frame.
-pub(super) fn send(to: &mut impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn send(to: &mut impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
     to.write_all(&encoded(kind, bytes))?;
     to.flush()
 }
@@ -82,7 +82,7 @@ fn head(head: [u8; 5]) -> io::Result<(Kind, usize)> {
 }
 
 /// The next frame; an error at the end of the stream.
-pub(super) fn receive(from: &mut impl Read) -> io::Result<Frame> {
+pub(crate) fn receive(from: &mut impl Read) -> io::Result<Frame> {
     let mut first = [0; 5];
     from.read_exact(&mut first)?;
     let (kind, length) = head(first)?;
@@ -92,7 +92,7 @@ pub(super) fn receive(from: &mut impl Read) -> io::Result<Frame> {
 }
 
 /// The next frame; an error at the end of the stream. Not to be dropped half-way.
-pub(super) async fn receive_async(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
+pub(crate) async fn receive_async(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Frame> {
     let mut first = [0; 5];
     from.read_exact(&mut first).await?;
     let (kind, length) = head(first)?;

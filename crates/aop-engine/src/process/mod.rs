@@ -7,7 +7,7 @@
 
 mod environment;
 mod family;
-mod frame;
+pub(crate) mod frame;
 mod guard;
 mod guarded;
 mod record;

@@ -2,7 +2,7 @@
 //! It is the engine of the demonstration and of tests, and says so in everything it shows.
 
 mod player;
-mod scenario;
+pub(crate) mod scenario;
 mod session;
 
 pub use player::{PlayArgs, play};

@@ -14,14 +14,14 @@ const MOST: usize = 1_000;
 
 /// One of them.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(crate) struct Session {
     id: Sealed,
     /// Who signed in.
     pub(super) name: Option<String>,
     /// The stored token it was opened with; `None` for the one of this process.
     pub(super) token_id: Option<String>,
     /// What a form of this session carries.
-    pub(super) csrf: String,
+    pub(crate) csrf: String,
     opened: Instant,
 }
 
@@ -36,7 +36,7 @@ impl Sessions {
     }
 
     /// Opens one; the value of its cookie.
-    pub(super) fn open(&self, name: Option<String>, token_id: Option<String>) -> Result<String, Refusal> {
+    pub(crate) fn open(&self, name: Option<String>, token_id: Option<String>) -> Result<String, Refusal> {
         let (cookie, csrf) = (random()?, random()?);
         let mut sessions = self.open_ones();
         sessions.retain(|_, session| session.opened.elapsed() < LIFETIME);
@@ -50,7 +50,7 @@ impl Sessions {
     }
 
     /// The session of a cookie.
-    pub(super) fn find(&self, cookie: &str) -> Option<Session> {
+    pub(crate) fn find(&self, cookie: &str) -> Option<Session> {
         let session = self.open_ones().get(&Sealed::of(cookie)).cloned()?;
         (session.opened.elapsed() < LIFETIME).then_some(session)
     }

@@ -14,7 +14,7 @@ mod features;
 mod fixture;
 mod form;
 mod inbox;
-mod markdown;
+pub(crate) mod markdown;
 mod outcome;
 mod question;
 mod shell;

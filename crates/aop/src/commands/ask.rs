@@ -18,7 +18,7 @@ use std::path::PathBuf;
   answer=$(aop ask \"Deploy now?\" --choice yes --choice no --plain) || exit
   aop ask \"Settings for the release\" --spec release.json --timeout 30m
 
-Exit codes: 0 answered, 3 expired or withdrawn. Interrupted and run again with the same
+Exit codes: 0 answered, 3 expired or withdrawn. Interrupted and run again with the same \
 --operation-id it goes on waiting for the same question.")]
 pub(crate) struct AskArgs {
     /// The question

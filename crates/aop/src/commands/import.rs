@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
   mkdir copy && cd copy && aop init
   aop import ../project.jsonl
 
-All of it or nothing: a file that is broken or cut off is refused with the line, and a project that already
+All of it or nothing: a file that is broken or cut off is refused with the line, and a project that already \
 holds something is left as it is. Secret answers, tokens and aop.yaml are not part of an export.")]
 pub(crate) struct ImportArgs {
     /// A file that `aop export` wrote

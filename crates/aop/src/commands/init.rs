@@ -51,11 +51,12 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
         format!("{} is a project already; nothing was changed.", root.display())
     } else {
         format!(
-            "{} is a project now {}\n\nNext:\n  {}\n  {}",
+            "{} is a project now {}\n\nNext:\n  {}  {}\n  {}",
             root.display(),
             dim(&format!("(created {})", created.join(", "))),
-            bold("aop features create --feature-id first --title \"The first feature\""),
-            bold("aop ask \"Which database?\" --choice PostgreSQL --choice SQLite --feature-id first")
+            bold("aop run SPEC.md"),
+            dim("what you want, in your words; agents build it and ask you"),
+            bold("aop ask \"Which database?\" --choice PostgreSQL --choice SQLite")
         )
     };
     let root = root.display().to_string();

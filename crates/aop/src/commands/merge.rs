@@ -12,7 +12,7 @@ use aop_kernel::{ErrorCode, Refusal};
 #[command(after_help = "Example:
   aop merge --feature-id checkout
 
-Only from ready_to_merge, and only the commit that passed the checks. A dirty working tree or a conflict refuses the
+Only from ready_to_merge, and only the commit that passed the checks. A dirty working tree or a conflict refuses the \
 merge and changes nothing.")]
 pub(crate) struct MergeArgs {
     /// The feature's id

@@ -17,13 +17,16 @@ use std::time::Duration;
 /// Serve the API, MCP, live events and the dashboard over HTTP
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  aop serve --open                       the inbox in your browser
-  aop serve --listen 127.0.0.1:0         any free port; piped, the first line says which
-  aop serve --listen 0.0.0.0:7417 --allow-host aop.lan --tls-cert chain.pem --tls-key key.pem
-  curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7417/api/v1/questions
+  aop serve --open                  the inbox in your browser
+  aop serve --listen 127.0.0.1:0    any free port; piped, the first line says it
+  aop serve --listen 0.0.0.0:7417 --allow-host aop.lan \\
+      --tls-cert chain.pem --tls-key key.pem
+  curl -H \"Authorization: Bearer $TOKEN\" \\
+      http://127.0.0.1:7417/api/v1/questions
 
-At start it prints a login link (piped: one line {\"url\",\"login_url\",\"token\"}). The token lives as long as
-the process; make lasting ones with `aop token create`. SIGTERM and Ctrl-C let requests finish first.")]
+At start it prints a login link; piped, one line with url, login_url and token. \
+The token lives as long as the process; make lasting ones with \
+`aop token create`. SIGTERM and Ctrl-C let requests finish first.")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7417")]

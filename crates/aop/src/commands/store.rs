@@ -62,10 +62,10 @@ fn status(project: Project, place: &Place) -> CommandResult {
         "migrations": schema.as_ref().map(|schema| json!({"applied": schema.applied, "pending": schema.pending}))});
     let join = place.name().map(|name| format!("\nOthers join with {}", bold(&format!("?project={name}"))));
     let text = format!(
-        "{}\n{} events, {} features, {}{}",
+        "{}\n{}, {}, {}{}",
         bold(&place.shown()),
-        seq,
-        features.len(),
+        counted(seq, "event"),
+        counted(features.len() as u64, "feature"),
         match &schema {
             Some(schema) => format!("tables at {}", schema.applied.last().map_or("none", String::as_str)),
             None => "the embedded store of this folder".to_owned(),
@@ -73,6 +73,10 @@ fn status(project: Project, place: &Place) -> CommandResult {
         join.unwrap_or_default()
     );
     Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+fn counted(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 fn migrate(place: &Place) -> CommandResult {

@@ -293,7 +293,7 @@ fn few_blocks_are_not_run() {
 
 #[test]
 fn the_reference_is_what_the_program_says() {
-    for page in ["cli", "errors", "settings", "tools"] {
+    for page in ["cli", "errors", "http", "schemas", "settings", "tools"] {
         let said = finish(Command::new(binary()).args(["manual", page]).env_clear());
         let path = root().join(format!("docs/reference/{page}.md"));
         let written = std::fs::read_to_string(&path).unwrap_or_default();
@@ -323,23 +323,16 @@ fn every_link_leads_somewhere() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// The last column of the tables in docs/guarantees.md names proofs as `file.rs: test_name` or `invariant`.
+/// All code that may hold a proof.
+fn sources() -> String {
+    let files = ["crates", "fuzz"].iter().flat_map(|folder| rust_below(&root().join(folder)));
+    files.map(|path| std::fs::read_to_string(path).unwrap()).collect()
+}
+
+/// The last column of the tables in docs/guarantees.md names tests and checks.
 #[test]
 fn every_proof_that_the_guarantees_name_exists() {
-    let sources: String = [
-        "crates/aop/tests",
-        "crates/aop-store",
-        "crates/aop-kernel",
-        "crates/xtask/src",
-        "crates/aop-server",
-        "crates/aop-supervisor",
-        "crates/aop-ask",
-        "crates/aop-turn",
-    ]
-    .iter()
-    .flat_map(|folder| rust_below(&root().join(folder)))
-    .map(|path| std::fs::read_to_string(path).unwrap())
-    .collect();
+    let sources = sources();
     let page = std::fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
     let rows: Vec<&str> = page
         .lines()
@@ -355,6 +348,38 @@ fn every_proof_that_the_guarantees_name_exists() {
         for name in names {
             let is_test = sources.contains(&format!("fn {name}("));
             assert!(is_test, "no test or check is called {name}: {row}");
+        }
+    }
+}
+
+/// Pages that say how the program behaves; the others are about how to do something, and their commands are run.
+const PROMISING: &[&str] = &[
+    "README.md",
+    "docs/codex.md",
+    "docs/concepts.md",
+    "docs/engines.md",
+    "docs/gemini.md",
+    "docs/http.md",
+    "docs/iflow.md",
+    "docs/mcp.md",
+    "docs/questions.md",
+    "docs/running.md",
+    "docs/scripted.md",
+    "docs/team.md",
+    "docs/turns.md",
+    "docs/web.md",
+];
+
+#[test]
+fn every_page_that_promises_something_names_tests_that_exist() {
+    let sources = sources();
+    for page in PROMISING {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let proofs: Vec<&str> =
+            text.split("Proof: ").skip(1).filter_map(|rest| rest.split(".\n").next()).collect();
+        assert!(!proofs.is_empty(), "{page} names no proof");
+        for name in proofs.iter().flat_map(|proof| proof.split('`').skip(1).step_by(2)) {
+            assert!(sources.contains(&format!("fn {name}(")), "{page}: no test is called {name}");
         }
     }
 }

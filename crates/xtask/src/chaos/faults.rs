@@ -30,6 +30,7 @@ const EVERYWHERE: &[Fault] = &[
 const EMBEDDED: &[Fault] = &[
     ("clock_jump", clock_jump),
     ("full_disk", full_disk),
+    ("slow_sync", slow_sync),
     ("wal_tail", wal_tail),
     ("lost_shared_memory", lost_shared_memory),
 ];
@@ -228,6 +229,32 @@ fn full_disk(world: &mut World, random: &mut Random) -> Result<()> {
     }
     fs::remove_file(&ballast)?;
     outcome
+}
+
+/// A disk that syncs slowly: commits take up to half a second, others queue behind them, and some of those who wait
+/// are killed meanwhile. Before the commit nothing is on the disk yet; after it everything is, and nobody was told.
+fn slow_sync(world: &mut World, random: &mut Random) -> Result<()> {
+    let mut started = Vec::new();
+    for _ in 0..5 {
+        let operation = world.any(random);
+        let point = random.pick(&["before_commit", "after_commit"]).copied().unwrap_or_default();
+        let slow = [("AOP_SLOW_AT", point.to_owned()), ("AOP_SLOW_MS", random.below(500).to_string())];
+        let variables = if random.once_in(3) { &[][..] } else { &slow[..] };
+        started.push((world.aop.start(&operation.args, variables)?, operation));
+    }
+    let mut replies = Vec::new();
+    for (mut child, operation) in started {
+        if random.once_in(4) {
+            std::thread::sleep(Duration::from_millis(random.below(250)));
+            // It may have ended already; then there is nothing to kill.
+            let _ = child.kill();
+        }
+        replies.push((finish(child, &operation.args)?, operation));
+    }
+    for (reply, operation) in replies {
+        world.note(operation, &reply, Disk::Roomy)?;
+    }
+    Ok(())
 }
 
 /// Files below `.aop/features/` are cut, overwritten and lost; they are no truth.

@@ -244,6 +244,6 @@ fn keep(world: &World, seed: u64) -> PathBuf {
     let kept = process::target().join(format!("chaos/seed-{seed}"));
     let _ = std::fs::remove_dir_all(&kept);
     let _ = std::fs::create_dir_all(&kept);
-    let _ = Command::new("cp").arg("-r").arg(world.aop.path(".aop")).arg(&kept).status();
+    let _ = Command::new("cp").arg("-r").arg(&world.aop.folder).arg(&kept).status();
     kept
 }

@@ -20,7 +20,7 @@ pub(super) fn killed_run(outer: &mut World, random: &mut Random) -> Result<()> {
     fs::create_dir_all(aop.path(".aop/scripted"))?;
     let mut world = World::new(aop, None);
     repository(&world)?;
-    let mut asked = None;
+    let (mut asked, mut last) = (None, None);
     for start in 0..STARTS {
         let args = ["run", "--project", ".", "--exit-when-parked", "--takeover", "--no-bell"];
         let mut args = args.map(str::to_owned).to_vec();
@@ -30,7 +30,7 @@ pub(super) fn killed_run(outer: &mut World, random: &mut Random) -> Result<()> {
         if start < STARTS - 4 {
             world.aop.kill_after(&args, Duration::from_micros(random.below(900_000)))?;
         } else {
-            finish(world.aop.start(&args, &[])?, &args)?;
+            last = Some(finish(world.aop.start(&args, &[])?, &args)?);
         }
         let open = world.aop.ask(&["questions", "--project", "."])?.data()?;
         if let Some(id) = open["items"][0]["question_id"].as_str() {
@@ -44,7 +44,7 @@ pub(super) fn killed_run(outer: &mut World, random: &mut Random) -> Result<()> {
     }
     let all = world.aop.ask(&["questions", "--project", ".", "--status", "all"])?.data()?;
     let open = all["items"].as_array().context("questions")?;
-    ensure!(open.len() == 1, "one step asks one question: {all}");
+    ensure!(open.len() == 1, "one step asks one question: {all}; the last run said {last:?}");
     if let Some(id) = open[0]["question_id"].as_str().filter(|_| open[0]["status"] == "open") {
         let answer = world.answer(random, "shop", id);
         world.send(answer, &[], Disk::Roomy)?;

@@ -29,6 +29,19 @@ const ARROWS: &[(&str, &[&str])] = &[
             "aop-testkit",
         ],
     ),
+    (
+        "aop-fuzz",
+        &[
+            "aop-ask",
+            "aop-turn",
+            "aop-kernel",
+            "aop-schema",
+            "aop-store",
+            "aop-engine",
+            "aop-supervisor",
+            "aop-server",
+        ],
+    ),
     ("xtask", &["aop-testkit"]),
 ];
 

@@ -3,12 +3,14 @@
 mod deps;
 mod source;
 
+use crate::dependencies;
 use anyhow::{Result, bail};
 
 /// Checks all of them and lists every finding.
 pub(crate) fn run() -> Result<()> {
     let mut findings = deps::check()?;
     findings.extend(source::check()?);
+    findings.extend(dependencies::check()?);
     if findings.is_empty() {
         println!("tidy: all invariants hold");
         return Ok(());

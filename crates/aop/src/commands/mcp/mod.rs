@@ -54,7 +54,7 @@ enum McpCommand {
   aop mcp install claude-code --dry-run
   aop mcp install codex --project
 
-With --project the project's own settings are changed (.mcp.json and .claude/settings.json, .codex/config.toml,
+With --project the project's own settings are changed (.mcp.json and .claude/settings.json, .codex/config.toml, \
 .gemini/settings.json), otherwise yours. Everything else in the files stays as it is.")]
     Install(install::ClientArgs),
     /// Take the entry out again

@@ -1,6 +1,9 @@
 //! `aop manual` (hidden): the reference pages and the man pages, rendered from the program itself. A test compares
 //! `docs/reference/` with what this prints; packagers call it for the man pages.
 
+mod http;
+mod schemas;
+
 use crate::config::TEMPLATE;
 use crate::output::{CommandResult, Reply, print};
 use aop_kernel::role::Role;
@@ -18,8 +21,8 @@ use std::path::PathBuf;
     after_help = "Examples:\n  aop manual cli\n  aop manual man --output ~/.local/share/man/man1"
 )]
 pub(crate) struct ManualArgs {
-    /// The page: cli, errors, settings or tools; man writes one man page for each command
-    #[arg(value_parser = ["cli", "errors", "settings", "tools", "man"])]
+    /// The page: cli, errors, http, schemas, settings or tools; man writes one man page for each command
+    #[arg(value_parser = ["cli", "errors", "http", "schemas", "settings", "tools", "man"])]
     page: String,
     /// The folder for the man pages
     #[arg(long, value_name = "DIR", default_value = ".")]
@@ -31,6 +34,8 @@ pub(crate) fn run(args: &ManualArgs, command: &Command) -> CommandResult {
     let page = match args.page.as_str() {
         "cli" => cli(command),
         "errors" => errors(),
+        "http" => http::page(),
+        "schemas" => schemas::page(),
         "settings" => settings(),
         "tools" => tools(),
         _ => return man(args, command),

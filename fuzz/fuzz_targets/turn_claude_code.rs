@@ -1,6 +1,0 @@
-//! The stream parser of `Engine::ClaudeCode`.
-#![no_main]
-
-mod turn_support;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| turn_support::check(aop_turn::Engine::ClaudeCode, data));
