@@ -7,6 +7,7 @@
 mod batch;
 mod history;
 mod holding;
+mod inbox;
 mod link;
 mod migrate;
 mod options;
@@ -23,7 +24,7 @@ use crate::error::StoreError;
 use crate::fault::crash_point;
 use crate::history::{Entries, Origin, Visit};
 use crate::port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending, QuestionPage,
     Receipt, Store,
 };
 use crate::shelf::{Expect, Shelf};
@@ -322,6 +323,10 @@ impl Store for PostgresStore {
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
         self.call(async move |inside| inside.read(async |reader| reader.questions(&page).await).await)
+    }
+
+    fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {
+        self.call(async move |inside| inside.read(async |reader| reader.inbox(skip, limit).await).await)
     }
 
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {

@@ -23,7 +23,7 @@ use std::fmt::Write;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-type Param<'a> = &'a (dyn ToSql + Sync);
+pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
 
 const COUNTERS: &str = "
     SELECT last_seq, greatest(last_at, coalesce($2, floor(extract(epoch FROM now()) * 1000)::bigint))
@@ -370,6 +370,6 @@ fn spec_text(row: &Row) -> Result<String, StoreError> {
 }
 
 /// What SQL calls a limit: none when it is more than it can count.
-fn rows_at_most(limit: usize) -> Option<i64> {
+pub(super) fn rows_at_most(limit: usize) -> Option<i64> {
     i64::try_from(limit).ok()
 }
