@@ -1,10 +1,11 @@
-//! Small programs that tests call, from Debian's packages: installed where they are missing and that is possible.
+//! Small programs that tests and benchmarks call, from Debian's packages: installed where they are missing and that is possible.
 
 use anyhow::{Context, Result, ensure};
 use std::process::Command;
 
 /// Programs and the packages they come in.
-const TOOLS: &[(&str, &str)] = &[("curl", "curl"), ("git", "git"), ("jq", "jq"), ("openssl", "openssl")];
+const TOOLS: &[(&str, &str)] =
+    &[("curl", "curl"), ("git", "git"), ("jq", "jq"), ("openssl", "openssl"), ("strace", "strace")];
 
 /// Makes sure that they are there.
 pub(crate) fn require() -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::browser::{self, BrowserTests};
 use crate::engines::{self, EngineTests};
-use crate::{chaos, packages, postgres, process, tidy};
+use crate::{bench, chaos, packages, postgres, process, tidy};
 use anyhow::Result;
 
 /// Format, invariants, lints, tests; the cheap ones first, the browser and the real agent programs last.
@@ -30,6 +30,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     }
     if !quick {
         chaos::short()?;
+        bench::short()?;
     }
     if quick {
         println!(

@@ -125,5 +125,8 @@ async fn show(
         cards.push(Card::of(question, &title.unwrap_or_default(), now));
     }
     shell.open = Waiting::of(&inbox);
-    page(StatusCode::OK, &InboxPage { shell, cards, number, pages, more: inbox.more, first: (number - 1) * PAGE })
+    page(
+        StatusCode::OK,
+        &InboxPage { shell, cards, number, pages, more: inbox.more, first: (number - 1) * PAGE },
+    )
 }

@@ -24,8 +24,8 @@ use crate::error::StoreError;
 use crate::fault::crash_point;
 use crate::history::{Entries, Origin, Visit};
 use crate::port::{
-    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending, QuestionPage,
-    Receipt, Store,
+    Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
+    QuestionPage, Receipt, Store,
 };
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::event::Recorded;
