@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// It is opened so often, each time after another kill.
-const OPENED: usize = 15;
+const OPENED: usize = 5;
 
 /// At most so many of those that were acknowledged are answered one by one, spread over all of them.
 const ANSWERED: usize = 1_000;
@@ -73,7 +73,7 @@ fn one(options: &Options, desk: &Which, count: u64, server: Option<&Server>) -> 
     answer_all(opened.as_ref(), &sample);
     assert_eq!(opened.page(usize::MAX).len(), open.len() - sample.len(), "an answer did not stay");
     json!({"bench": "killed", "store": desk.place.name(), "of": if desk.is_floor() { "floor" } else { "aop" },
-        "parked": count, "opened": OPENED, "acknowledged": acknowledged.len(), "lost": lost,
+        "parked": count, "acknowledged": acknowledged.len(), "lost": lost,
         "first_answer_after_first_kill_us": u64::try_from(first[0].as_micros()).unwrap(),
         "first_answer_p50_us": percentile(&mut first, 0.5), "server_back_ms": recovery,
         "served_first_answer_ms": served, "all_listed_ms": u64::try_from(listed.as_millis()).unwrap(),

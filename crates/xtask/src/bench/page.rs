@@ -62,7 +62,7 @@ pub(super) fn page(lines: &Lines) -> String {
     parts.push("## kill -9".to_owned());
     parts.push(
         "A process raises questions until so many are acknowledged and is killed amid the next; then the store is opened and \
-         one is answered, over and over, each time after another kill (the median is shown; PostgreSQL is crashed and \
+         one is answered, five times over, each time after another kill (the median is shown; PostgreSQL is crashed and \
          started as well, once). In the end all are listed, every acknowledged one has to be there, and up to a thousand, \
          spread over all, are answered. *Served* is from the start of `aop serve` to the first answer over HTTP."
             .to_owned(),
@@ -188,7 +188,6 @@ fn killed(lines: &Lines) -> String {
             plain(&line["of"], ""),
             plain(&line["acknowledged"], ""),
             plain(&line["lost"], ""),
-            plain(&line["opened"], ""),
             time(&line["first_answer_p50_us"]),
             plain(&line["server_back_ms"], " ms"),
             plain(&line["served_first_answer_ms"], " ms"),
@@ -196,7 +195,7 @@ fn killed(lines: &Lines) -> String {
             plain(&line["answered_one_by_one"], ""),
         ]
     };
-    let head = "| store | parked | of | acknowledged | lost | opened | until the first answer | server back | served | all listed | \
+    let head = "| store | parked | of | acknowledged | lost | opened and first answered | server back | served | all listed | \
                 answered one by one |";
     table(head, lines.of("killed", "sqlite").chain(lines.of("killed", "postgres")).map(row))
 }
