@@ -27,8 +27,8 @@ pub(crate) struct Open {
 pub(crate) trait Desk: Sync {
     fn raise(&self, number: u64) -> String;
 
-    /// Raises these in a few commits; nothing where there is no such shortcut.
-    fn raise_in_bulk(&self, numbers: Range<u64>) -> Vec<String>;
+    /// Raises these in a few commits and names them; how many, which is none where there is no such shortcut.
+    fn raise_in_bulk(&self, numbers: Range<u64>, said: &dyn Fn(&str)) -> u64;
 
     /// The oldest ones.
     fn page(&self, limit: usize) -> Vec<Open>;
@@ -95,8 +95,8 @@ impl Desk for Ours {
         receipt.envelope.data()["question_id"].as_str().unwrap().to_owned()
     }
 
-    fn raise_in_bulk(&self, _: Range<u64>) -> Vec<String> {
-        Vec::new()
+    fn raise_in_bulk(&self, _: Range<u64>, _: &dyn Fn(&str)) -> u64 {
+        0
     }
 
     fn page(&self, limit: usize) -> Vec<Open> {
@@ -139,17 +139,19 @@ impl Desk for Floor {
         id
     }
 
-    fn raise_in_bulk(&self, numbers: Range<u64>) -> Vec<String> {
-        let ids: Vec<String> = numbers.map(floor_id).collect();
-        for share in ids.chunks(10_000) {
-            let connection = self.0.lock().unwrap();
+    fn raise_in_bulk(&self, numbers: Range<u64>, said: &dyn Fn(&str)) -> u64 {
+        let (connection, mut next) = (self.0.lock().unwrap(), numbers.start);
+        while next < numbers.end {
+            let share: Vec<String> = (next..numbers.end).take(10_000).map(floor_id).collect();
             let commit = connection.unchecked_transaction().unwrap();
             let mut ask = commit.prepare_cached(floor::ASK).unwrap();
             share.iter().for_each(|id| assert_eq!(ask.execute((id, PROMPT)).unwrap(), 1));
             drop(ask);
             commit.commit().unwrap();
+            share.iter().for_each(|id| said(id));
+            next += share.len() as u64;
         }
-        ids
+        numbers.end - numbers.start
     }
 
     fn page(&self, limit: usize) -> Vec<Open> {

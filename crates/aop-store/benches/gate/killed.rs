@@ -103,9 +103,8 @@ pub(crate) fn raise(desk: &Which, count: u64) {
     // One write for each, so that no line is torn.
     let say = |id: &str| out.lock().unwrap().write_all(format!("{id}\n").as_bytes()).unwrap();
     let desk = desk.open();
-    let already = shortcut(desk.as_ref(), count);
-    already.iter().for_each(|id| say(id));
-    fill(desk.as_ref(), already.len() as u64..u64::MAX, say);
+    let already = shortcut(desk.as_ref(), count, &say);
+    fill(desk.as_ref(), already..u64::MAX, say);
 }
 
 /// The child that opens what is left and answers the first; it stays until it is killed.
