@@ -100,13 +100,29 @@ pub struct FeatureView {
 /// What waits for a person.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inbox {
-    /// How many open questions there are in all.
+    /// How many open questions there are, counted up to [`Inbox::COUNTED`] beyond the page.
     pub total: usize,
+    /// Whether there are more than were counted.
+    pub more: bool,
     /// A page of them, the most urgent first: by deadline, then those without one; ties by age, then id.
     pub items: Vec<Question>,
 }
 
 impl Inbox {
+    /// Nobody reads further than this, and counting a million would take longer than finding the page.
+    pub const COUNTED: usize = 1_000;
+
+    /// At most so many are counted.
+    pub(crate) fn countable(skip: usize, limit: usize) -> usize {
+        skip.saturating_add(limit).saturating_add(Inbox::COUNTED)
+    }
+
+    /// A page of so many, counted until one was too many.
+    pub(crate) fn counted(found: usize, skip: usize, limit: usize, items: Vec<Question>) -> Self {
+        let most = Inbox::countable(skip, limit);
+        Inbox { total: found.min(most), more: found > most, items }
+    }
+
     /// The page of a list of open questions in any order.
     pub(crate) fn of(mut open: Vec<Question>, skip: usize, limit: usize) -> Self {
         let total = open.len();
@@ -116,7 +132,7 @@ impl Inbox {
             };
             urgency(a).cmp(&urgency(b)).then_with(|| a.id.cmp(&b.id))
         });
-        Inbox { total, items: open.into_iter().skip(skip).take(limit).collect() }
+        Inbox::counted(total, skip, limit, open.into_iter().skip(skip).take(limit).collect())
     }
 }
 

@@ -58,9 +58,10 @@ enum Command {
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
     Bench {
-        /// What to measure: store, serve, or gate (writes docs/bench/)
+        /// What to measure: gate (writes docs/bench/), store or serve; `page` writes docs/bench/ anew from its figures,
+        /// `serve-driver` serves a project of its own for a load driver from outside
         what: String,
-        /// Passed on to the benchmark; `store --postgres` measures on PostgreSQL, beside pgbench
+        /// Passed on to the benchmark; `gate --quick` is a short run, `store --postgres` measures beside pgbench
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         rest: Vec<String>,
     },

@@ -21,6 +21,9 @@ pub(crate) const TESTS: &[Need] = &[
     ("util-linux", || is_there("unshare")),
 ];
 
+/// For the benchmark of the gate cycle, which counts syncs.
+pub(crate) const BENCH: &[Need] = &[("strace", || is_there("strace"))];
+
 /// For those on PostgreSQL, which start throw-away servers.
 pub(crate) const POSTGRES: &[Need] = &[("postgresql", postgres::is_there)];
 

@@ -2,7 +2,7 @@
 //! the event log; what has been counted is kept, so a look costs what happened since the last one, and never more
 //! than a bounded part of the log.
 
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::words::{self, span};
 use super::{Page, page};
 use crate::http::Shared;
@@ -186,7 +186,7 @@ struct ActivityPage {
 async fn show(State(app): State<Shared>, visitor: Visitor) -> Page {
     let mut shell = Shell::new(&app, &visitor, Here::Activity, "/activity".to_owned());
     let store = &app.service.store;
-    shell.open = store.inbox(0, 0).await?.total;
+    shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let now = store.now().await?;
     let mut tally = app.pages.tally.lock().await;
     let whole = tally.catch_up(store.as_ref()).await?;

@@ -2,7 +2,7 @@
 //! asked, for a moment and for so much text; nothing it is configured to run is run.
 
 use super::features::Card;
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::{Page, page};
 use crate::http::Shared;
 use crate::http::auth::Visitor;
@@ -58,7 +58,7 @@ async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String
     let store = &app.service.store;
     let feature = store.feature(id.clone()).await?.ok_or_else(|| super::feature::missing(&id))?;
     let now = store.now().await?;
-    shell.open = store.inbox(0, 0).await?.total;
+    shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let worktree = app.pages.folder.as_ref().map(|folder| folder.join("worktrees").join(id.as_str()));
     let (none, text, cut) = match worktree.filter(|worktree| worktree.join(".git").exists()) {
         None => (

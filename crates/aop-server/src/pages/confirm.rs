@@ -2,7 +2,7 @@
 //! undone by pressing a key once more.
 
 use super::question::fresh_operation;
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::{Page, page};
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
@@ -111,7 +111,7 @@ async fn view(
 ) -> Result<ConfirmPage, super::Trouble> {
     let id = question.id.to_string();
     let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}/{}", step.word()));
-    shell.open = app.service.store.inbox(0, 0).await?.total;
+    shell.open = Waiting::of(&app.service.store.inbox(0, 0).await?);
     let feature = &question.feature_id;
     let back = question.resume_status.as_ref().map(|status| super::words::resume(status.as_str()));
     let (title, button, consequence) = match (step, back) {

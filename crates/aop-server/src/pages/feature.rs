@@ -3,7 +3,7 @@
 use super::features::Card;
 use super::inbox;
 use super::outcome::Outcome;
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::words::When;
 use super::{Page, markdown, page};
 use crate::http::Shared;
@@ -102,7 +102,7 @@ async fn show(
     let view = store.view(id.clone(), ANSWERS).await?.ok_or_else(|| missing(&id))?;
     let mut events = store.last_events(id, before, PAGE + 1).await?;
     let now = store.now().await?;
-    shell.open = store.inbox(0, 0).await?.total;
+    shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let more = events.len() > PAGE;
     events.truncate(PAGE);
     let answers = view.answers.iter().filter_map(|question| {

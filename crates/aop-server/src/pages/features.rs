@@ -1,6 +1,6 @@
 //! The board: every feature under its status, with what it waits for.
 
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::words::{self, When};
 use super::{Page, page};
 use crate::http::Shared;
@@ -98,7 +98,7 @@ async fn show(State(app): State<Shared>, visitor: Visitor) -> Page {
     let store = &app.service.store;
     let features = store.features(FeaturePage::default()).await?;
     let now = store.now().await?;
-    shell.open = store.inbox(0, 0).await?.total;
+    shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let columns = COLUMNS.iter().map(|status| {
         let mut here: Vec<&Feature> = features.iter().filter(|feature| feature.status == *status).collect();
         here.sort_by_key(|feature| {

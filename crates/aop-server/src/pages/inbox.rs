@@ -1,6 +1,6 @@
 //! The inbox: everything that waits for a person, the most urgent first.
 
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::words::{self, When};
 use super::{Page, page};
 use crate::http::Shared;
@@ -38,6 +38,8 @@ struct InboxPage {
     cards: Vec<Card>,
     number: usize,
     pages: usize,
+    /// Whether there are more pages than were counted.
+    more: bool,
     first: usize,
 }
 
@@ -122,6 +124,9 @@ async fn show(
         let title = feature.map(|feature| if feature.adhoc { String::new() } else { feature.title });
         cards.push(Card::of(question, &title.unwrap_or_default(), now));
     }
-    shell.open = inbox.total;
-    page(StatusCode::OK, &InboxPage { shell, cards, number, pages, first: (number - 1) * PAGE })
+    shell.open = Waiting::of(&inbox);
+    page(
+        StatusCode::OK,
+        &InboxPage { shell, cards, number, pages, more: inbox.more, first: (number - 1) * PAGE },
+    )
 }

@@ -3,7 +3,7 @@
 
 use super::form::{Form, Shape};
 use super::outcome::Outcome;
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::words::{self, When};
 use super::{Page, Trouble, markdown, page};
 use crate::http::auth::{SignedForm, Visitor};
@@ -167,7 +167,7 @@ async fn view(
     let log = store.last_events(question.feature_id.clone(), None, 3 * LINES).await?;
     let waiting = store.inbox(0, 2).await?;
     let now = store.now().await?;
-    shell.open = waiting.total;
+    shell.open = Waiting::of(&waiting);
     let mut earlier = Vec::new();
     let mut before = question.reopened_from.clone();
     while let Some(old) = before.filter(|_| earlier.len() < CHAIN) {

@@ -3,6 +3,8 @@
 use super::assets::{ICON, SCRIPT, STYLE};
 use crate::http::App;
 use crate::http::auth::Visitor;
+use aop_store::Inbox;
+use std::fmt;
 
 /// Which page it is, for the menu.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +14,25 @@ pub(crate) enum Here {
     Activity,
 }
 
+/// How many questions are open, as far as they were counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Waiting {
+    pub(crate) count: usize,
+    more: bool,
+}
+
+impl Waiting {
+    pub(crate) fn of(inbox: &Inbox) -> Self {
+        Waiting { count: inbox.total, more: inbox.more }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.count, if self.more { "+" } else { "" })
+    }
+}
+
 /// The frame of a page.
 pub(crate) struct Shell {
     pub(crate) project: String,
@@ -19,8 +40,7 @@ pub(crate) struct Shell {
     pub(crate) csrf: String,
     /// The last event this page shows; live updates begin after it.
     pub(crate) seq: u64,
-    /// How many questions are open.
-    pub(crate) open: usize,
+    pub(crate) open: Waiting,
     pub(crate) here: Here,
     /// Where the page is read again.
     pub(crate) url: String,
@@ -34,7 +54,7 @@ impl Shell {
             visitor: visitor.name().unwrap_or("human").to_owned(),
             csrf: visitor.csrf().to_owned(),
             seq: app.feed.last(),
-            open: 0,
+            open: Waiting::default(),
             here,
             url,
         }

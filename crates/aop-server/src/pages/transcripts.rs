@@ -2,7 +2,7 @@
 //! compared with what a listing finds; none of them ever becomes a path.
 
 use super::features::Card;
-use super::shell::{Here, Shell};
+use super::shell::{Here, Shell, Waiting};
 use super::words::count;
 use super::{Page, Trouble, page};
 use crate::http::auth::Visitor;
@@ -98,7 +98,7 @@ async fn about(app: &App, visitor: &Visitor, id: &str) -> Result<(Shell, Card, F
     let store = &app.service.store;
     let feature = store.feature(id.clone()).await?.ok_or_else(|| super::feature::missing(&id))?;
     let now = store.now().await?;
-    shell.open = store.inbox(0, 0).await?.total;
+    shell.open = Waiting::of(&store.inbox(0, 0).await?);
     Ok((shell, Card::of(&feature, now), id))
 }
 

@@ -9,9 +9,9 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::tools::QuestionFilter;
 
-/// How many are open, which an index tells, and whether any of them is due.
+/// How many are open, counted no further than it matters, and whether any of them is due.
 const OPEN: &str = "
-    SELECT (SELECT count(*) FROM questions WHERE project = $1 AND status = 'open'),
+    SELECT (SELECT count(*) FROM (SELECT FROM questions WHERE project = $1 AND status = 'open' LIMIT $3) found),
         EXISTS (SELECT FROM questions WHERE project = $1 AND status = 'open' AND expires_at <= $2)";
 
 /// In the order of `questions_urgent`, in which those without a deadline come last.
@@ -24,7 +24,8 @@ impl Reader {
     pub(super) async fn inbox(&self, skip: usize, limit: usize) -> Result<Inbox, Failure> {
         let now = self.now().as_millis();
         let (most, first) = (rows_at_most(limit), i64::try_from(skip).unwrap_or(i64::MAX));
-        let (clock, page): ([Param<'_>; 1], [Param<'_>; 2]) = ([&now], [&most, &first]);
+        let countable = rows_at_most(Inbox::countable(skip, limit).saturating_add(1));
+        let (clock, page): ([Param<'_>; 2], [Param<'_>; 2]) = ([&now, &countable], [&most, &first]);
         let (counts, records) = tokio::join!(self.rows(OPEN, &clock), self.texts(URGENT, &page));
         let counts = counts?;
         if counts.first().is_some_and(|row| row.get(1)) {
@@ -35,8 +36,8 @@ impl Reader {
             return Ok(Inbox::of(self.questions(&page).await?, skip, limit));
         }
         let items = records?.iter().map(|record| parse_question(record)).collect::<Result<_, _>>()?;
-        let total = counts.first().map_or(0, |row| row.get::<_, i64>(0));
-        Ok(Inbox { total: usize::try_from(total).unwrap_or_default(), items })
+        let found = counts.first().map_or(0, |row| row.get::<_, i64>(0));
+        Ok(Inbox::counted(usize::try_from(found).unwrap_or_default(), skip, limit, items))
     }
 
     /// The last events of a feature, newest first.

@@ -20,28 +20,28 @@ impl Reader<'_> {
             let page = QuestionPage { feature: None, filter, after: None, limit: usize::MAX };
             return Ok(Inbox::of(self.questions(&page)?, skip, limit));
         }
-        let total =
-            self.count("SELECT count(*) FROM questions WHERE project = ?1 AND status = 'open'", &[])?;
-        let timed = self.count(
-            "SELECT count(*) FROM questions WHERE project = ?1 AND status = 'open' AND expires_at > ?2",
-            &[&now],
+        let found = self.count(
+            "SELECT 1 FROM questions WHERE project = ?1 AND status = 'open' LIMIT ?2",
+            &[&signed(Inbox::countable(skip, limit).saturating_add(1))],
         )?;
-        let mut items = Vec::new();
-        if skip < timed {
-            items = self.page(
-                "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND expires_at > ?2
-                 ORDER BY expires_at, created_at, question_id LIMIT ?3 OFFSET ?4",
-                &[&now, &signed(limit), &signed(skip)],
+        let mut items = self.page(
+            "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND expires_at > ?2
+             ORDER BY expires_at, created_at, question_id LIMIT ?3 OFFSET ?4",
+            &[&now, &signed(limit), &signed(skip)],
+        )?;
+        if items.len() < limit {
+            // Those with a deadline end on this page or before it: no more of them than this.
+            let timed = self.count(
+                "SELECT 1 FROM questions WHERE project = ?1 AND status = 'open' AND expires_at > ?2 LIMIT ?3",
+                &[&now, &signed(skip)],
             )?;
-        }
-        if items.len() < limit && total > timed {
             items.extend(self.page(
                 "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND expires_at IS NULL
                  ORDER BY created_at, question_id LIMIT ?2 OFFSET ?3",
-                &[&signed(limit - items.len()), &signed(skip.saturating_sub(timed))],
+                &[&signed(limit - items.len()), &signed(skip - timed)],
             )?);
         }
-        Ok(Inbox { total, items })
+        Ok(Inbox::counted(found, skip, limit, items))
     }
 
     /// The last events of a feature, newest first.
@@ -66,8 +66,7 @@ impl Reader<'_> {
     }
 
     fn count(&self, sql: &str, params: &[&dyn ToSql]) -> Result<usize, StoreError> {
-        let rows = self.rows(sql, params, |row| row.get::<_, i64>(0))?;
-        Ok(rows.first().and_then(|count| usize::try_from(*count).ok()).unwrap_or_default())
+        Ok(self.rows(sql, params, |_| Ok(()))?.len())
     }
 }
 

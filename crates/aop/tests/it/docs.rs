@@ -280,6 +280,7 @@ pages_are_true! {
     how_to_use_it_from_a_script_is_true "docs/howto/script.md",
     how_to_move_a_project_is_true "docs/howto/move.md",
     how_to_add_an_engine_is_true "docs/howto/add-an-engine.md",
+    how_to_put_load_on_it_is_true "docs/howto/load.md",
 }
 
 #[test]

@@ -6,7 +6,7 @@ use aop_kernel::role::Role;
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
-use aop_store::{EventPage, FeaturePage, QuestionPage};
+use aop_store::{EventPage, FeaturePage, Inbox, QuestionPage};
 use serde_json::{Value, json};
 
 on_every_backend!(
@@ -29,6 +29,7 @@ on_every_backend!(
     next_deadline_is_the_earliest_of_the_open_questions,
     the_inbox_is_ordered_by_deadline_then_age_and_its_pages_are_one_list,
     the_inbox_shows_nothing_that_the_clock_has_closed,
+    the_inbox_is_counted_a_thousand_beyond_the_page_and_says_that_there_are_more,
     the_last_events_of_a_feature_are_read_backwards,
 );
 
@@ -400,6 +401,21 @@ async fn the_inbox_shows_nothing_that_the_clock_has_closed(w: &World) {
     let inbox = w.store.inbox(0, 9).await.unwrap();
     assert_eq!(inbox.total, 1, "a failed feature takes its other questions with it");
     assert_eq!(inbox.items[0].id.as_str(), other);
+}
+
+async fn the_inbox_is_counted_a_thousand_beyond_the_page_and_says_that_there_are_more(w: &World) {
+    let features: Vec<String> = (0..=Inbox::COUNTED).map(|number| format!("f-{number}")).collect();
+    for feature in &features {
+        w.feature(feature).await;
+        w.ask(feature).await;
+    }
+    let seen = async |skip, limit| {
+        let inbox = w.store.inbox(skip, limit).await.unwrap();
+        (inbox.total, inbox.more, inbox.items.len())
+    };
+    assert_eq!(seen(0, 0).await, (Inbox::COUNTED, true, 0));
+    assert_eq!(seen(0, 1).await, (Inbox::COUNTED + 1, false, 1), "all of them, and no more");
+    assert_eq!(seen(Inbox::COUNTED, 9).await, (Inbox::COUNTED + 1, false, 1), "the last page is not full");
 }
 
 async fn the_last_events_of_a_feature_are_read_backwards(w: &World) {
