@@ -87,10 +87,17 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
-        let work = match self.writer.write_here(work) {
-            Ok(result) => return Box::pin(std::future::ready(result)),
-            Err(work) => work,
-        };
+        match self.writer.write_here(work) {
+            Ok(result) => Box::pin(std::future::ready(result)),
+            Err(work) => self.write_in_turn(work),
+        }
+    }
+
+    /// Runs one write inside the next batch, on the writer's thread.
+    fn write_in_turn<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<'_, T> {
         let (reply, answer) = oneshot::channel();
         let queued = self.writer.enqueue(work, reply);
         Box::pin(async move {
@@ -229,7 +236,8 @@ impl Store for SqliteStore {
     }
 
     fn restore(&self, entries: Entries) -> Pending<'_, u64> {
-        self.write(move |batch| batch.restore(entries))
+        // The entries may come from another task of this thread, which must not be kept waiting.
+        self.write_in_turn(move |batch| batch.restore(entries))
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {

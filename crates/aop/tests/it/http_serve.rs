@@ -114,7 +114,8 @@ fn a_wait_ends_with_the_answer_or_with_the_server() {
     let mut follower = server.follow(&server.token, None);
     server.get("/api/v1/health").data();
     server.signal("-TERM");
-    assert_eq!(follower.next(), None, "streams are closed");
+    // What was still on its way may come first; then the stream is closed.
+    while follower.next().is_some() {}
     assert_eq!(waiting.finish().data()["status"], "open");
     assert!(started.elapsed().as_secs() < 20);
     assert_eq!(server.ended().code, Some(0));

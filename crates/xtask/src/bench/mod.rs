@@ -7,7 +7,7 @@ mod lines;
 mod page;
 mod targets;
 
-use crate::{packages, postgres, process};
+use crate::{packages, process};
 use anyhow::{Context, Result, bail, ensure};
 use lines::Lines;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) fn run(what: &str, rest: &[String]) -> Result<()> {
         "page" => write_down(&Lines::read(&shelf())?, &shelf()),
         "serve-driver" => driver::run(rest),
         "store" if rest.iter().any(|arg| arg == "--postgres") => {
-            postgres::require()?;
+            packages::require(&[packages::POSTGRES])?;
             measure("aop-store", "postgres", &[], rest)
         }
         "store" | "serve" => {
@@ -76,8 +76,7 @@ pub(crate) fn short() -> Result<()> {
 }
 
 fn gate_with(cargo: &[&str], binary: &Path, rest: &[String], folder: &Path) -> Result<()> {
-    postgres::require()?;
-    packages::require()?;
+    packages::require(&[packages::POSTGRES, packages::BENCH])?;
     let mut child = Command::new(env!("CARGO"))
         .args(cargo)
         .args(["-p", "aop-store", "--bench", "gate", "--", "--aop"])

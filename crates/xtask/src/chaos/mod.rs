@@ -12,7 +12,7 @@ mod random;
 mod running;
 mod world;
 
-use crate::{postgres, process};
+use crate::{packages, process};
 use anyhow::{Context, Result, ensure};
 use aop_testkit::postgres::Server;
 use binary::Binary;
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &ChaosArgs) -> Result<()> {
     let folder = std::env::temp_dir().join(format!("aop-chaos-{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     if args.store == "postgres" {
-        postgres::require()?;
+        packages::require(&[packages::POSTGRES])?;
         let server = Server::own("");
         server.sql("postgres", &format!("CREATE DATABASE {DATABASE}"));
         let result = campaign(args, &folder, Some(&Rc::new(server)));
