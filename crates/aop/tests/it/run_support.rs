@@ -13,7 +13,12 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A git repository with one commit that is a project with the scripted engine.
 pub(crate) fn workshop(settings: &str) -> Project {
-    let project = Project::new();
+    workshop_in(Project::empty(), settings)
+}
+
+/// The same in an empty folder.
+pub(crate) fn workshop_in(project: Project, settings: &str) -> Project {
+    project.run(&["init"]).data();
     std::fs::write(project.path("aop.yaml"), format!("engines: {{ default: scripted }}\n{settings}"))
         .unwrap();
     std::fs::write(project.path("readme.txt"), "a shop\n").unwrap();

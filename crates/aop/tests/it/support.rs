@@ -60,9 +60,14 @@ impl Project {
         Project { folder: TempDir::with_prefix("aop-it-").unwrap(), store: store_of_this_test() }
     }
 
+    /// An empty folder for a project whose store is there.
+    pub(crate) fn at(store: &str) -> Self {
+        Project { folder: TempDir::with_prefix("aop-it-").unwrap(), store: Some(store.to_owned()) }
+    }
+
     /// Another empty folder, with the same settings in its environment.
     pub(crate) fn beside(&self) -> Self {
-        Project { store: self.store.clone(), ..Project::empty() }
+        Project { folder: TempDir::with_prefix("aop-it-").unwrap(), store: self.store.clone() }
     }
 
     /// A project after `aop init`.

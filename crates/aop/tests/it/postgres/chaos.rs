@@ -1,13 +1,15 @@
 //! Chaos with a team: two runners in two clones, two servers through which people answer, all of them killed at
-//! random and started again. Every feature ends, every answer arrives once, and no process is left.
+//! random and started again, on a database that is restarted and then changes hands. Every feature ends, every answer
+//! arrives once, and no process is left.
 //!
 //! A short run by default; `AOP_CHAOS=full` is a minute.
 
+use super::pair::Pair;
 use super::runners::clone_of;
 use crate::http_client::Server;
 use crate::run_chaos::{Dice, check, furnish};
-use crate::run_support::{Running, assert_nothing_left, deliveries, workshop};
-use crate::support::{Project, new_postgres_project};
+use crate::run_support::{Running, assert_nothing_left, deliveries, workshop_in};
+use crate::support::Project;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -60,9 +62,9 @@ fn answer_over_http(doors: &Doors, stop: &AtomicBool, mut dice: Dice) -> BTreeMa
             match request(&door, "POST", &path, &key, &body) {
                 // Whoever lost was told the answer that won, which is the same.
                 Some((200 | 409, _)) => drop(answered.insert(id.to_owned(), verdict(id).to_owned())),
-                Some(other) => panic!("{other:?}"),
                 // Nobody knows whether it was taken; it is looked at again.
-                None => break,
+                Some((503, _)) | None => break,
+                Some(other) => panic!("{other:?}"),
             }
         }
     }
@@ -99,11 +101,14 @@ fn unfinished(project: &Project) -> Vec<Value> {
 }
 
 #[test]
-fn chaos_with_two_runners_and_two_servers_every_feature_ends_and_every_answer_arrives_once() {
+fn chaos_with_two_runners_two_servers_and_a_database_that_changes_hands_every_answer_arrives_once() {
     let full = std::env::var("AOP_CHAOS").is_ok_and(|value| value == "full");
     let (features, length) = if full { (24, Duration::from_secs(60)) } else { (8, Duration::from_secs(6)) };
-    let here =
-        workshop("run: { max_parallel: 4 }\npolicy: { execution: { human_input: { timeout_ms: 0 } } }\n");
+    let database = Pair::new();
+    let here = workshop_in(
+        Project::at(&database.address),
+        "run: { max_parallel: 4 }\npolicy: { execution: { human_input: { timeout_ms: 0 } } }\n",
+    );
     let there = clone_of(&here);
     let folders = [&here, &there];
     let mut dice = Dice(0x5851_f42d_4c95_7f2d);
@@ -119,7 +124,12 @@ fn chaos_with_two_runners_and_two_servers_every_feature_ends_and_every_answer_ar
             living.push(Some(start(place, folders, doors, if place == 0 { &specs } else { &[] })));
         }
         let (began, mut kills) = (Instant::now(), [0; 4]);
+        let mut troubles =
+            [Pair::restart, Pair::change_hands].into_iter().zip([length / 3, length * 2 / 3]).peekable();
         while began.elapsed() < length {
+            if let Some((trouble, _)) = troubles.next_if(|(_, due)| began.elapsed() >= *due) {
+                trouble(&database);
+            }
             std::thread::sleep(Duration::from_millis(200 + dice.roll(800)));
             let place = usize::try_from(dice.roll(4)).unwrap();
             // Dropped: killed with SIGKILL.
@@ -135,8 +145,6 @@ fn chaos_with_two_runners_and_two_servers_every_feature_ends_and_every_answer_ar
             && !left.is_empty()
         {
             assert!(quiet.elapsed() < Duration::from_secs(300), "these do not end: {left:#?}");
-            // The server that tests share goes when nobody has asked for it in minutes.
-            new_postgres_project();
             std::thread::sleep(Duration::from_millis(500));
         }
         println!("the rest took {:?}", quiet.elapsed());

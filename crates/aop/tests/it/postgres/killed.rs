@@ -1,10 +1,10 @@
 //! Processes of the real program that are killed at random: what was acknowledged is there, and every effect once.
 //! Short here; `AOP_KILL_SECONDS` makes it longer.
 
+use super::pair::Pair;
 use super::team::elsewhere;
 use crate::http_client::Server;
 use crate::support::{Project, Run, question, wait};
-use aop_testkit::postgres::Server as Database;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -92,11 +92,9 @@ fn processes_that_are_killed_at_random_leave_every_effect_once() {
     assert_eq!(project.run(&["doctor", "--repair"]).data()["healthy"], true);
 }
 
-/// A primary, a standby that has everything that was acknowledged, two machines with a server of aop each.
+/// A database that changes hands, two machines with a server of aop each.
 struct Team {
-    primary: Database,
-    standby: Database,
-    address: String,
+    database: Pair,
     folders: [Project; 2],
     /// Where the servers listen at the moment, and their tokens.
     doors: [Mutex<Option<(String, String)>>; 2],
@@ -109,23 +107,8 @@ struct Team {
 
 impl Team {
     fn new() -> Self {
-        let settings = "-c synchronous_commit=remote_apply -c wal_level=replica -c max_wal_senders=4 \
-                        -c wal_retrieve_retry_interval=200ms";
-        let primary = Database::own(settings);
-        primary.sql("postgres", "CREATE DATABASE team");
-        let standby = primary.standby("s1");
-        primary.sql("postgres", "ALTER SYSTEM SET synchronous_standby_names = 's1'");
-        primary.sql("postgres", "SELECT pg_reload_conf()");
-        let hosts =
-            [&primary, &standby].map(|server| server.socket().display().to_string().replace('/', "%2F"));
-        let address = format!(
-            "postgres://aop@{}:5432,{}:5432/team?target_session_attrs=read-write&project=shop",
-            hosts[0], hosts[1]
-        );
         Team {
-            primary,
-            standby,
-            address,
+            database: Pair::new(),
             folders: [Project::empty(), Project::empty()],
             doors: [Mutex::new(None), Mutex::new(None)],
             closing: AtomicBool::new(false),
@@ -141,7 +124,8 @@ impl Team {
         let mut chance = Chance(77 + number as u64);
         while !self.closed.load(Ordering::SeqCst) {
             // It does not start while the database is away; then it is tried again.
-            let Ok(server) = Server::attempt(&self.folders[number], &[], &[("AOP_STORE", &self.address)])
+            let Ok(server) =
+                Server::attempt(&self.folders[number], &[], &[("AOP_STORE", &self.database.address)])
             else {
                 continue;
             };
@@ -158,7 +142,7 @@ impl Team {
     /// A command that is killed now and then, and given again until it is acknowledged.
     fn command(&self, folder: usize, chance: &mut Chance, args: &[&str]) -> Value {
         loop {
-            let mut command = elsewhere(&self.folders[folder], &self.address, args);
+            let mut command = elsewhere(&self.folders[folder], &self.database.address, args);
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             if chance.below(3) == 0 {
                 std::thread::sleep(chance.millis(150));
@@ -237,7 +221,7 @@ fn post(address: &str, token: &str, question: &str, operation: &str) -> Option<V
 fn servers_and_commands_are_killed_while_the_database_restarts_and_changes_hands_and_no_answer_is_lost() {
     let team = Team::new();
     for folder in &team.folders {
-        crate::support::finish(&mut elsewhere(folder, &team.address, &["init"])).data();
+        crate::support::finish(&mut elsewhere(folder, &team.database.address, &["init"])).data();
     }
     let third = duration() / 3;
     let answered: BTreeMap<String, String> = std::thread::scope(|scope| {
@@ -254,11 +238,9 @@ fn servers_and_commands_are_killed_while_the_database_restarts_and_changes_hands
             })
             .collect();
         std::thread::sleep(third);
-        team.primary.stop();
-        team.primary.start();
+        team.database.restart();
         std::thread::sleep(third);
-        team.primary.crash();
-        team.standby.promote();
+        team.database.change_hands();
         std::thread::sleep(third);
         team.closing.store(true, Ordering::SeqCst);
         let answered = people.into_iter().flat_map(|person| person.join().unwrap()).collect();
@@ -266,7 +248,7 @@ fn servers_and_commands_are_killed_while_the_database_restarts_and_changes_hands
         answered
     });
     let run = |args: &[&str]| -> Run {
-        crate::support::finish(&mut elsewhere(&team.folders[0], &team.address, args))
+        crate::support::finish(&mut elsewhere(&team.folders[0], &team.database.address, args))
     };
     let log = run(&["log"]).data()["items"].as_array().unwrap().clone();
     let of = |kind: &str| -> Vec<(String, String)> {

@@ -9,6 +9,7 @@ mod killed;
 #[path = "../lifecycle.rs"]
 mod lifecycle;
 mod moving;
+mod pair;
 #[path = "../processes.rs"]
 mod processes;
 #[path = "../run_crash.rs"]
