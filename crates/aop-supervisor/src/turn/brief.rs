@@ -53,7 +53,8 @@ impl Brief {
             if !held {
                 return Ok(Brief { input: Input::Reply(Box::new(reply)), notes: Vec::new() });
             }
-            let task = prompt::again(&text(turn, &[], Some(question)).await?);
+            // The conversation has it: it is not told again.
+            let task = prompt::again(&text(turn, &[], None).await?);
             return Ok(Brief { input: Input::Continue(task), notes: Vec::new() });
         }
         let mut brief = Brief::message(turn, question.as_ref()).await?;
