@@ -53,9 +53,10 @@ async fn a_form_that_two_calls_share_is_answered_live_for_both() {
 
 #[tokio::test]
 async fn in_auto_mode_and_at_the_attempt_limit_nobody_is_asked_and_the_turn_goes_on() {
-    for (mode, may_ask, words) in
-        [(Mode::Auto, true, "Nobody is available"), (Mode::Interactive, false, "asked as often as this phase allows")]
-    {
+    for (mode, may_ask, words) in [
+        (Mode::Auto, true, "Nobody is available"),
+        (Mode::Interactive, false, "asked as often as this phase allows"),
+    ] {
         let stage = Stage::new(Script::new().then(one_question()).then(Reply::text(DONE)));
         let report = stage.run(TurnRequest { mode, may_ask, ..stage.start("one") }).await;
         assert_done(&report);
