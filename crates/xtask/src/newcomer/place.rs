@@ -40,12 +40,17 @@ pub(super) enum Place {
     Debian(PathBuf),
 }
 
+/// In a Debian of one's own: the newcomer's home, where Rust is seen, and where everything else is.
+const HOME: &str = "home/newcomer";
+const RUST: &str = "opt/rust";
+const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 impl Place {
     /// A path below the home, as this machine sees it.
     pub(super) fn home(&self, below: &str) -> PathBuf {
         match self {
             Place::Home(home) => home.join(below),
-            Place::Debian(root) => root.join("root").join(below),
+            Place::Debian(root) => root.join(HOME).join(below),
         }
     }
 
@@ -67,9 +72,9 @@ impl Place {
             }
             Place::Debian(root) => {
                 let mut command = Command::new("chroot");
-                command.arg(root).args(["/usr/bin/env", "-i", "HOME=/root", "LANG=C.UTF-8"]);
-                command.arg("PATH=/root/.cargo/bin:/opt/rust/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-                command.args(["--chdir", &format!("/root/{below}"), "sh"]);
+                command.arg(root).args(["/usr/bin/env", "-i", "LANG=C.UTF-8"]).arg(format!("HOME=/{HOME}"));
+                command.arg(format!("PATH=/{HOME}/.cargo/bin:/{RUST}/bin:{SYSTEM}"));
+                command.args(["--chdir", &format!("/{HOME}/{below}"), "sh"]);
                 command
             }
         };
@@ -91,14 +96,14 @@ pub(super) fn debian(folder: &Path) -> Result<()> {
 pub(super) fn furnish(root: &Path) -> Result<()> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output().context("rustc")?;
     let sysroot = String::from_utf8(sysroot.stdout)?;
-    for folder in ["opt/rust", "dev/pts", "dev/shm"] {
+    for folder in [HOME, RUST, "dev/pts", "dev/shm"] {
         std::fs::create_dir_all(root.join(folder))?;
     }
     let mount = |args: &[&str], at: &str| said(Command::new("mount").args(args).arg(root.join(at)));
     mount(&["-t", "proc", "proc"], "proc")?;
     mount(&["-t", "devpts", "-o", "ptmxmode=0666", "devpts"], "dev/pts")?;
     mount(&["-t", "tmpfs", "tmpfs"], "dev/shm")?;
-    mount(&["--bind", "-o", "ro", sysroot.trim()], "opt/rust")?;
+    mount(&["--bind", "-o", "ro", sysroot.trim()], RUST)?;
     for file in ["etc/resolv.conf", "etc/hosts"] {
         std::fs::copy(Path::new("/").join(file), root.join(file)).context(file)?;
     }
