@@ -13,6 +13,7 @@ mod overlay;
 mod port;
 mod postgres;
 mod projection;
+mod record;
 mod rows;
 mod service;
 mod shelf;
@@ -30,6 +31,7 @@ pub use port::{
 };
 pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
 pub use projection::{ProjectionError, Projector};
+pub use record::Record;
 pub use service::{Items, Service};
 pub use shelf::{Expect, Shelf};
 pub use sqlite::SqliteStore;

@@ -3,6 +3,7 @@
 
 use crate::error::StoreError;
 use crate::history::{Entries, Origin, Visit};
+use crate::record::Record;
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::Envelope;
 use aop_kernel::event::Recorded;
@@ -45,6 +46,13 @@ pub struct QuestionPage {
     pub after: Option<(Timestamp, QuestionId)>,
     /// At most so many.
     pub limit: usize,
+}
+
+impl QuestionPage {
+    /// The feature, when only what is open there is asked for.
+    pub(crate) fn open_of_one(&self) -> Option<&FeatureId> {
+        self.feature.as_ref().filter(|_| self.filter == QuestionFilter::Only(QuestionStatus::Open))
+    }
 }
 
 /// Which features to list.
@@ -221,6 +229,11 @@ pub trait Store: Send + Sync {
 
     /// A page of questions.
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>>;
+
+    /// The same page for whoever only passes it on. A store that has the records as texts gives them as they are.
+    fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {
+        Box::pin(async move { self.questions(page).await?.iter().map(Record::of).collect() })
+    }
 
     /// A page of everything open, the most urgent first. A store that can find it without reading all that is
     /// open does so.

@@ -10,7 +10,7 @@ use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::Caller;
 use aop_kernel::tools::{Call, QuestionFilter, Tool, lone_feature, parse};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::QuestionPage;
+use aop_store::{QuestionPage, Record};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -19,6 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,8 +49,8 @@ struct Filters {
 }
 
 #[derive(Serialize)]
-struct Listed {
-    items: Vec<Question>,
+struct Listed<'a> {
+    items: Vec<&'a RawValue>,
     /// Where the next page begins; null on the last one.
     next_cursor: Option<QuestionId>,
 }
@@ -78,10 +79,12 @@ async fn list(
     };
     let limit = number("limit", filters.limit.as_deref(), 1, LARGEST_PAGE)?.unwrap_or(PAGE);
     let page = QuestionPage { feature, filter, after, limit: limit + 1 };
-    let mut items = store.questions(page).await?;
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next_cursor = items.last().filter(|_| more).map(|last| last.id.clone());
+    let mut records = store.records(page).await?;
+    let more = records.len() > limit;
+    records.truncate(limit);
+    let last = records.last().filter(|_| more).map(Record::question).transpose()?;
+    let next_cursor = last.map(|last| last.id);
+    let items = records.iter().map(Record::json).collect::<Result<_, _>>()?;
     Ok(Done(Envelope::success(&Listed { items, next_cursor })))
 }
 

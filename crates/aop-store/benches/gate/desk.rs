@@ -2,17 +2,14 @@
 
 use crate::calls::call;
 use crate::place::Place;
-use crate::ways::floor;
-use aop_kernel::ids::QuestionId;
-use aop_kernel::question::QuestionStatus;
+use crate::ways::floor::Bare;
+use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
 use aop_store::{QuestionPage, Service};
-use rusqlite::Connection;
 use serde_json::json;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 pub(crate) const PROMPT: &str = "Which of the two would you rather have here?";
 
@@ -30,8 +27,11 @@ pub(crate) trait Desk: Sync {
     /// Raises these in a few commits and names them; how many, which is none where there is no such shortcut.
     fn raise_in_bulk(&self, numbers: Range<u64>, said: &dyn Fn(&str)) -> u64;
 
-    /// The oldest ones.
-    fn page(&self, limit: usize) -> Vec<Open>;
+    /// The oldest ones, as whoever passes them on has them; how many.
+    fn page(&self, limit: usize) -> usize;
+
+    /// The oldest ones by name.
+    fn open(&self, limit: usize) -> Vec<Open>;
 
     /// The most urgent ones, with how many there are in all, as a person sees them.
     fn inbox(&self, limit: usize) -> usize;
@@ -52,7 +52,7 @@ impl Which {
     pub(crate) fn open(&self) -> Box<dyn Desk> {
         if self.name == FLOOR {
             std::fs::create_dir_all(&self.folder).unwrap();
-            return Box::new(Floor(Mutex::new(floor::open(&self.folder.join("floor.db")))));
+            return Box::new(Floor(Bare::open(&self.folder.join("floor.db"))));
         }
         Box::new(Ours(self.place.open(&self.folder, &self.name)))
     }
@@ -82,6 +82,10 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 
 struct Ours(Service);
 
+fn oldest(limit: usize) -> QuestionPage {
+    QuestionPage { feature: None, filter: QuestionFilter::Only(QuestionStatus::Open), after: None, limit }
+}
+
 impl Desk for Ours {
     /// A question that brings its feature along, as with `aop ask`.
     fn raise(&self, number: u64) -> String {
@@ -99,12 +103,17 @@ impl Desk for Ours {
         0
     }
 
-    fn page(&self, limit: usize) -> Vec<Open> {
-        let filter = QuestionFilter::Only(QuestionStatus::Open);
-        let questions =
-            wait(self.0.store.questions(QuestionPage { feature: None, filter, after: None, limit })).unwrap();
-        let open = |id: &QuestionId, feature: String| Open { id: id.to_string(), feature };
-        questions.iter().map(|question| open(&question.id, question.feature_id.to_string())).collect()
+    fn page(&self, limit: usize) -> usize {
+        wait(self.0.store.records(oldest(limit))).unwrap().len()
+    }
+
+    fn open(&self, limit: usize) -> Vec<Open> {
+        let questions = wait(self.0.store.questions(oldest(limit))).unwrap();
+        let open = |question: &Question| Open {
+            id: question.id.to_string(),
+            feature: question.feature_id.to_string(),
+        };
+        questions.iter().map(open).collect()
     }
 
     fn inbox(&self, limit: usize) -> usize {
@@ -118,57 +127,43 @@ impl Desk for Ours {
     }
 }
 
-struct Floor(Mutex<Connection>);
+struct Floor(Bare);
 
 /// As long as our ids, and growing like them.
 fn floor_id(number: u64) -> String {
     format!("q_{number:026}")
 }
 
-impl Floor {
-    fn commit(&self, sql: &str, id: &str, value: &str) {
-        let connection = self.0.lock().unwrap();
-        assert_eq!(connection.prepare_cached(sql).unwrap().execute((id, value)).unwrap(), 1);
-    }
-}
-
 impl Desk for Floor {
     fn raise(&self, number: u64) -> String {
         let id = floor_id(number);
-        self.commit(floor::ASK, &id, PROMPT);
+        self.0.ask(std::slice::from_ref(&id));
         id
     }
 
     fn raise_in_bulk(&self, numbers: Range<u64>, said: &dyn Fn(&str)) -> u64 {
-        let (connection, mut next) = (self.0.lock().unwrap(), numbers.start);
-        while next < numbers.end {
-            let share: Vec<String> = (next..numbers.end).take(10_000).map(floor_id).collect();
-            let commit = connection.unchecked_transaction().unwrap();
-            let mut ask = commit.prepare_cached(floor::ASK).unwrap();
-            share.iter().for_each(|id| assert_eq!(ask.execute((id, PROMPT)).unwrap(), 1));
-            drop(ask);
-            commit.commit().unwrap();
+        let all: Vec<String> = numbers.map(floor_id).collect();
+        for share in all.chunks(10_000) {
+            self.0.ask(share);
             share.iter().for_each(|id| said(id));
-            next += share.len() as u64;
         }
-        numbers.end - numbers.start
+        all.len() as u64
     }
 
-    fn page(&self, limit: usize) -> Vec<Open> {
-        let connection = self.0.lock().unwrap();
-        let sql = "SELECT id, prompt FROM q WHERE answer IS NULL ORDER BY id LIMIT ?1";
-        let mut query = connection.prepare_cached(sql).unwrap();
-        let limit = i64::try_from(limit).unwrap_or(-1);
-        let rows =
-            query.query_map([limit], |row| Ok(Open { id: row.get(0)?, feature: row.get(1)? })).unwrap();
-        rows.map(Result::unwrap).collect()
+    fn page(&self, limit: usize) -> usize {
+        self.0.page(limit).len()
+    }
+
+    fn open(&self, limit: usize) -> Vec<Open> {
+        let open = |(id, _)| Open { id, feature: String::new() };
+        self.0.page(limit).into_iter().map(open).collect()
     }
 
     fn inbox(&self, limit: usize) -> usize {
-        self.page(limit).len()
+        self.page(limit)
     }
 
     fn answer(&self, question: &Open) {
-        self.commit(floor::ANSWER, &question.id, "this");
+        self.0.answer(&question.id);
     }
 }

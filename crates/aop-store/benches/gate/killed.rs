@@ -34,50 +34,75 @@ pub(crate) fn all(options: &Options, folder: &Path, place: &Place, server: Optio
             ..ours.clone()
         };
         let desks = if server.is_none() { vec![floor, ours] } else { vec![ours] };
-        for desk in desks {
-            println!("{}", one(options, &desk, *count, server));
-            let _ = std::fs::remove_dir_all(&desk.folder);
+        let mut killed: Vec<Killed> =
+            desks.into_iter().map(|desk| Killed::with(desk, *count, server)).collect();
+        // In turns, because the machine changes under us.
+        for _ in 0..OPENED {
+            killed.iter_mut().for_each(Killed::reopen);
+        }
+        for killed in killed {
+            let folder = killed.desk.folder.clone();
+            println!("{}", killed.look(options, *count));
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 }
 
-fn one(options: &Options, desk: &Which, count: u64, server: Option<&Server>) -> Value {
-    let acknowledged = raise_and_kill(desk, count);
-    let recovery = server.map(|server| {
-        server.crash();
-        let start = Instant::now();
-        server.start();
-        u64::try_from(start.elapsed().as_millis()).unwrap()
-    });
-    let mut answered = HashSet::new();
-    let mut first: Vec<Duration> = (0..OPENED)
-        .map(|_| {
-            let (child, said) = start(&mut desk.child("child-reopen"));
-            let line = said.lines().next().unwrap().unwrap();
-            kill(child);
-            let (micros, id) = line.split_once(' ').unwrap();
-            answered.insert(id.to_owned());
-            Duration::from_micros(micros.parse().unwrap())
-        })
-        .collect();
-    let served = (!desk.is_floor()).then(|| serve(options, desk, &mut answered));
-    let begin = Instant::now();
-    let opened = desk.open();
-    let open = opened.page(usize::MAX);
-    let listed = begin.elapsed();
-    let there: HashSet<&str> = open.iter().map(|question| question.id.as_str()).collect();
-    let is_lost = |id: &&String| !there.contains(id.as_str()) && !answered.contains(*id);
-    let lost = acknowledged.iter().filter(is_lost).count();
-    let mut sample = open.iter().step_by(open.len().div_ceil(ANSWERED));
-    let sample: Vec<_> = sample.by_ref().collect();
-    answer_all(opened.as_ref(), &sample);
-    assert_eq!(opened.page(usize::MAX).len(), open.len() - sample.len(), "an answer did not stay");
-    json!({"bench": "killed", "store": desk.place.name(), "of": if desk.is_floor() { "floor" } else { "aop" },
-        "parked": count, "acknowledged": acknowledged.len(), "lost": lost,
-        "first_answer_after_first_kill_us": u64::try_from(first[0].as_micros()).unwrap(),
-        "first_answer_p50_us": percentile(&mut first, 0.5), "server_back_ms": recovery,
-        "served_first_answer_ms": served, "all_listed_ms": u64::try_from(listed.as_millis()).unwrap(),
-        "answered_one_by_one": sample.len()})
+/// What a process that was killed has left.
+struct Killed {
+    desk: Which,
+    acknowledged: Vec<String>,
+    /// How long the server took to come back, where there is one.
+    recovery_ms: Option<u64>,
+    /// From opening it to the first answer.
+    first: Vec<Duration>,
+    answered: HashSet<String>,
+}
+
+impl Killed {
+    fn with(desk: Which, count: u64, server: Option<&Server>) -> Self {
+        let acknowledged = raise_and_kill(&desk, count);
+        let recovery_ms = server.map(|server| {
+            server.crash();
+            let start = Instant::now();
+            server.start();
+            u64::try_from(start.elapsed().as_millis()).unwrap()
+        });
+        Killed { desk, acknowledged, recovery_ms, first: Vec::new(), answered: HashSet::new() }
+    }
+
+    /// Opens it, answers one, and is killed again.
+    fn reopen(&mut self) {
+        let (child, said) = start(&mut self.desk.child("child-reopen"));
+        let line = said.lines().next().unwrap().unwrap();
+        kill(child);
+        let (micros, id) = line.split_once(' ').unwrap();
+        self.answered.insert(id.to_owned());
+        self.first.push(Duration::from_micros(micros.parse().unwrap()));
+    }
+
+    /// Whether everything is there, and can be answered.
+    fn look(mut self, options: &Options, count: u64) -> Value {
+        let desk = &self.desk;
+        let served = (!desk.is_floor()).then(|| serve(options, desk, &mut self.answered));
+        let begin = Instant::now();
+        let opened = desk.open();
+        opened.page(usize::MAX);
+        let listed = begin.elapsed();
+        let open = opened.open(usize::MAX);
+        let there: HashSet<&str> = open.iter().map(|question| question.id.as_str()).collect();
+        let is_lost = |id: &&String| !there.contains(id.as_str()) && !self.answered.contains(*id);
+        let lost = self.acknowledged.iter().filter(is_lost).count();
+        let sample: Vec<_> = open.iter().step_by(open.len().div_ceil(ANSWERED)).collect();
+        answer_all(opened.as_ref(), &sample);
+        assert_eq!(opened.page(usize::MAX), open.len() - sample.len(), "an answer did not stay");
+        json!({"bench": "killed", "store": desk.place.name(), "of": if desk.is_floor() { "floor" } else { "aop" },
+            "parked": count, "acknowledged": self.acknowledged.len(), "lost": lost,
+            "first_answer_after_first_kill_us": u64::try_from(self.first[0].as_micros()).unwrap(),
+            "first_answer_p50_us": percentile(&mut self.first, 0.5), "server_back_ms": self.recovery_ms,
+            "served_first_answer_ms": served, "all_listed_ms": u64::try_from(listed.as_millis()).unwrap(),
+            "answered_one_by_one": sample.len()})
+    }
 }
 
 /// What is acknowledged until so many are; then the process that raises them is killed amid the next.
@@ -111,7 +136,7 @@ pub(crate) fn raise(desk: &Which, count: u64) {
 pub(crate) fn reopen(desk: &Which) {
     let start = Instant::now();
     let opened = desk.open();
-    let first = opened.page(1).remove(0);
+    let first = opened.open(1).remove(0);
     opened.answer(&first);
     let micros = start.elapsed().as_micros();
     println!("{micros} {}", first.id);

@@ -8,19 +8,22 @@ use crate::place::Place;
 use crate::ways::Serving;
 use aop_testkit::postgres::Server;
 use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::ops::Range;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// They are raised by so many callers at once.
 pub(crate) const CALLERS: u64 = 64;
 
-/// Listing is repeated so often …
-const LISTED: u32 = 200;
-/// … and so many are answered one after the other.
-const ANSWERED: usize = 50;
+/// They are looked at so often, in turns with the floor, because the machine changes under us; each time …
+const LOOKS: u32 = 10;
+/// … so many pages are listed …
+const LISTED: u32 = 20;
+/// … and so many questions answered one after the other.
+const ANSWERED: u32 = 5;
 
 /// The settings of a project whose questions never expire, and whose files nobody reads.
 pub(crate) const PATIENT: &str =
@@ -37,20 +40,21 @@ pub(crate) fn all(options: &Options, folder: &Path, place: &Place, server: Optio
         let floor =
             Which { name: FLOOR.to_owned(), folder: folder.join(format!("floor-{count}")), ..ours.clone() };
         let desks = if server.is_none() { vec![floor, ours] } else { vec![ours] };
-        for desk in desks {
-            let before = server.map(size);
-            let raw = raw_syncs(folder, options.spell / 5);
-            let output =
-                desk.child("child-park").arg(count.to_string()).stderr(Stdio::inherit()).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stdout);
-            let mut figures: Value =
-                serde_json::from_str(&said).unwrap_or_else(|_| panic!("it said {said:?}"));
+        let before = server.map(size);
+        let mut parked: Vec<Parked> = desks
+            .into_iter()
+            .map(|desk| Parked::start(desk, *count, raw_syncs(folder, options.spell / 5)))
+            .collect();
+        for _ in 0..LOOKS {
+            parked.iter_mut().for_each(Parked::look);
+        }
+        for parked in parked {
+            let (desk, mut figures) = parked.end();
             let bytes = server
                 .map_or_else(|| files(&desk.folder), |server| size(server) - before.unwrap_or_default());
             figures["store"] = json!(place.name());
             figures["of"] = json!(if desk.is_floor() { "floor" } else { "aop" });
             figures["disk_bytes_each"] = json!(bytes / count);
-            figures["raw_fdatasync_per_second"] = json!(raw.round());
             if !desk.is_floor() {
                 serve(options, &desk, &mut figures);
             }
@@ -60,26 +64,80 @@ pub(crate) fn all(options: &Options, folder: &Path, place: &Place, server: Optio
     }
 }
 
-/// The process that is measured: it raises them, lists and answers some, and stays below a memory of its own.
+/// A process that has raised them, and what is known of it.
+struct Parked {
+    desk: Which,
+    process: Child,
+    said: Lines<BufReader<ChildStdout>>,
+    figures: Value,
+    looks: Vec<Value>,
+}
+
+impl Parked {
+    fn start(desk: Which, count: u64, raw: f64) -> Self {
+        let mut child = desk.child("child-park");
+        let mut process =
+            child.arg(count.to_string()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(process.stdout.take().unwrap()).lines();
+        let mut parked = Parked { desk, process, said, figures: Value::Null, looks: Vec::new() };
+        parked.figures = parked.next();
+        parked.figures["raw_fdatasync_per_second"] = json!(raw.round());
+        parked
+    }
+
+    fn next(&mut self) -> Value {
+        serde_json::from_str(&self.said.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// Has it list and answer some.
+    fn look(&mut self) {
+        writeln!(self.process.stdin.as_mut().unwrap(), "look").unwrap();
+        let seen = self.next();
+        self.looks.push(seen);
+    }
+
+    fn end(mut self) -> (Which, Value) {
+        drop(self.process.stdin.take());
+        self.figures["resident_mib"] = self.next()["resident_mib"].clone();
+        assert!(self.process.wait().unwrap().success());
+        for (name, shares) in [("page", [50, 99]), ("inbox", [50, 99]), ("answer", [50, 95])] {
+            let times = self.looks.iter().flat_map(|look| look[name].as_array().unwrap());
+            let mut times: Vec<Duration> =
+                times.map(|time| Duration::from_nanos(time.as_u64().unwrap())).collect();
+            for share in shares {
+                self.figures[format!("{name}_p{share}_us")] =
+                    json!(percentile(&mut times, f64::from(share) / 100.0));
+            }
+        }
+        (self.desk, self.figures)
+    }
+}
+
+/// The process that is measured: it raises them, lists and answers some whenever it is told to, and has a memory of its
+/// own.
 pub(crate) fn child(which: &Which, count: u64) {
     let desk = which.open();
     let already = shortcut(desk.as_ref(), count, &|_| {});
     let start = Instant::now();
     fill(desk.as_ref(), already..count, |_| {});
     let raised = (already == 0).then(|| (start.elapsed().as_secs_f64() * 100.0).round() / 100.0);
-    let after_raising = resident_mib("self");
-    let mut pages = times(LISTED, || assert_eq!(desk.page(50).len(), 50));
-    let mut inboxes = times(LISTED, || assert_eq!(desk.inbox(50), 50));
-    let mut open = desk.page(ANSWERED).into_iter();
-    let mut answers = times(u32::try_from(ANSWERED).unwrap(), || desk.answer(&open.next().unwrap()));
     println!(
         "{}",
-        json!({"bench": "park", "questions": count, "raised_by_callers": CALLERS,
-            "seconds": raised, "resident_after_raising_mib": after_raising, "resident_mib": resident_mib("self"),
-            "page_p50_us": percentile(&mut pages, 0.5), "page_p99_us": percentile(&mut pages, 0.99),
-            "inbox_p50_us": percentile(&mut inboxes, 0.5), "inbox_p99_us": percentile(&mut inboxes, 0.99),
-            "answer_p50_us": percentile(&mut answers, 0.5), "answer_p95_us": percentile(&mut answers, 0.95)})
+        json!({"bench": "park", "questions": count, "raised_by_callers": CALLERS, "seconds": raised,
+            "resident_after_raising_mib": resident_mib("self")})
     );
+    for line in std::io::stdin().lines() {
+        line.unwrap();
+        let pages = times(LISTED, || assert_eq!(desk.page(50), 50));
+        let inboxes = times(LISTED, || assert_eq!(desk.inbox(50), 50));
+        let mut open = desk.open(ANSWERED as usize).into_iter();
+        let answers = times(ANSWERED, || desk.answer(&open.next().unwrap()));
+        let nanos = |times: Vec<Duration>| -> Vec<u64> {
+            times.iter().map(|time| u64::try_from(time.as_nanos()).unwrap()).collect()
+        };
+        println!("{}", json!({"page": nanos(pages), "inbox": nanos(inboxes), "answer": nanos(answers)}));
+    }
+    println!("{}", json!({"resident_mib": resident_mib("self")}));
 }
 
 /// `aop serve` on that many: its memory, a page and an answer over HTTP.
@@ -89,10 +147,11 @@ fn serve(options: &Options, desk: &Which, figures: &mut Value) {
     let serving = Serving::go_on(&desk.place, &desk.folder, &desk.name, &options.aop);
     let mut http = serving.connect();
     let list = |http: &mut crate::ways::Http| http.call("GET", "/api/v1/questions?limit=50", &Value::Null);
-    let mut pages = times(LISTED, || assert_eq!(list(&mut http)["items"].as_array().unwrap().len(), 50));
+    let mut pages =
+        times(LOOKS * LISTED, || assert_eq!(list(&mut http)["items"].as_array().unwrap().len(), 50));
     let page = list(&mut http);
     let mut open = page["items"].as_array().unwrap().iter();
-    let mut answers = times(u32::try_from(ANSWERED).unwrap(), || {
+    let mut answers = times(LOOKS * ANSWERED, || {
         let id = open.next().unwrap()["question_id"].as_str().unwrap();
         http.call("POST", &format!("/api/v1/questions/{id}/answer"), &json!({"answer": "this"}));
     });

@@ -29,6 +29,7 @@ use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,
 };
+use crate::record::Record;
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
@@ -325,6 +326,10 @@ impl Store for PostgresStore {
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
         self.call(async move |inside| inside.read(async |reader| reader.questions(&page).await).await)
+    }
+
+    fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {
+        self.call(async move |inside| inside.read(async |reader| reader.records(&page).await).await)
     }
 
     fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {

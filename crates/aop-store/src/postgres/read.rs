@@ -6,6 +6,7 @@ use crate::check::Told;
 use crate::error::StoreError;
 use crate::overlay::Overlay;
 use crate::port::{EventPage, FeatureFiles, FeaturePage, FeatureView, QuestionPage};
+use crate::record::Record;
 use crate::rows::{
     FeatureRow, QuestionRow, parse, parse_changed, parse_event, parse_feature, parse_question, snapshot,
 };
@@ -196,7 +197,22 @@ impl Reader {
 
     pub(super) async fn questions(&self, page: &QuestionPage) -> Result<Vec<Question>, Failure> {
         let overlay = self.overlay(page.feature.as_ref()).await?;
-        let limit = page.limit.saturating_add(overlay.len());
+        let rows = self.question_rows(page, page.limit.saturating_add(overlay.len())).await?;
+        let rows = rows.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
+        Ok(overlay.questions(page, rows))
+    }
+
+    pub(super) async fn records(&self, page: &QuestionPage) -> Result<Vec<Record>, Failure> {
+        let (overlay, rows) =
+            tokio::join!(self.overlay(page.feature.as_ref()), self.question_rows(page, page.limit));
+        if overlay?.len() > 0 {
+            let questions = self.questions(page).await?;
+            return Ok(questions.iter().map(Record::of).collect::<Result<_, _>>()?);
+        }
+        Ok(rows?.into_iter().map(Record::stored).collect())
+    }
+
+    async fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<String>, Failure> {
         let mut sql = String::from("SELECT record FROM questions WHERE project = $1");
         let mut values: Vec<Box<dyn ToSql + Sync>> = Vec::new();
         let mut bind = |condition: &str, value: Box<dyn ToSql + Sync>, sql: &mut String| {
@@ -220,9 +236,7 @@ impl Reader {
         }
         bind(" ORDER BY created_at, question_id LIMIT {}", Box::new(rows_at_most(limit)), &mut sql);
         let params: Vec<Param<'_>> = values.iter().map(AsRef::as_ref).collect();
-        let rows = self.texts(&sql, &params).await?;
-        let rows = rows.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
-        Ok(overlay.questions(page, rows))
+        self.texts(&sql, &params).await
     }
 
     pub(super) async fn recent_answers(

@@ -5,7 +5,7 @@ use crate::error::StoreError;
 use crate::fault::crash_point;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use ulid::Ulid;
 
@@ -146,7 +146,7 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
 
 /// The lock file that makes the writers of all processes one fair queue.
 pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
-    let lock: PathBuf = path.with_file_name("write.lock");
+    let lock = super::bell::rope(path);
     File::options()
         .create(true)
         .truncate(false)

@@ -5,6 +5,7 @@
 //! queue. Reads use their own connections and never wait.
 
 mod batch;
+mod bell;
 mod claims;
 mod connect;
 mod history;
@@ -26,6 +27,7 @@ use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,
 };
+use crate::record::Record;
 use crate::shelf::{Expect, Shelf};
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
@@ -151,6 +153,10 @@ impl Store for SqliteStore {
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
         self.read(move |reader| reader.questions(&page))
+    }
+
+    fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {
+        self.read(move |reader| reader.records(&page))
     }
 
     fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {

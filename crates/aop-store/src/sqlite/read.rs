@@ -4,6 +4,7 @@ use super::connect::{PROJECT, explain};
 use crate::error::StoreError;
 use crate::overlay::Overlay;
 use crate::port::{EventPage, FeatureFiles, FeaturePage, QuestionPage};
+use crate::record::Record;
 use crate::rows::{
     in_list_order, parse, parse_changed, parse_event, parse_feature, parse_question, snapshot,
 };
@@ -139,14 +140,26 @@ impl<'a> Reader<'a> {
 
     pub(super) fn questions(&self, page: &QuestionPage) -> Result<Vec<Question>, StoreError> {
         let overlay = self.overlay(page.feature.as_ref())?;
-        let rows = self.question_rows(page, page.limit.saturating_add(overlay.len()))?;
+        let limit = page.limit.saturating_add(overlay.len());
+        let rows = match page.open_of_one() {
+            Some(feature) => self.open_rows(page, feature, limit)?,
+            None => self
+                .question_rows(page, limit)?
+                .iter()
+                .map(|record| parse_question(record))
+                .collect::<Result<_, _>>()?,
+        };
         Ok(overlay.questions(page, rows))
     }
 
-    fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<Question>, StoreError> {
-        if let (QuestionFilter::Only(QuestionStatus::Open), Some(feature)) = (page.filter, &page.feature) {
-            return self.open_rows(page, feature, limit);
+    pub(super) fn records(&self, page: &QuestionPage) -> Result<Vec<Record>, StoreError> {
+        if page.open_of_one().is_some() || self.something_is_due()? {
+            return self.questions(page)?.iter().map(Record::of).collect();
         }
+        Ok(self.question_rows(page, page.limit)?.into_iter().map(Record::stored).collect())
+    }
+
+    fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<String>, StoreError> {
         let mut sql = String::from("SELECT record FROM questions WHERE project = ?1");
         let mut values: Vec<Box<dyn ToSql>> = Vec::new();
         let mut bind = |condition: &str, value: Box<dyn ToSql>, sql: &mut String| {
@@ -176,7 +189,7 @@ impl<'a> Reader<'a> {
             &mut sql,
         );
         let borrowed: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
-        self.texts(&sql, &borrowed)?.iter().map(|record| parse_question(record)).collect()
+        self.texts(&sql, &borrowed)
     }
 
     /// The open questions of one feature that belong on the page and are not due.

@@ -1,6 +1,8 @@
-//! Noticing commits. Those of this process are announced by the writer; those of other processes are seen by
-//! polling `PRAGMA data_version`, a few microseconds each time, and only while somebody listens.
+//! Noticing commits. Those of this process are announced by the writer. After each commit it also rings a bell that
+//! is heard in other processes; whoever hears it asks `PRAGMA data_version`, which takes a few microseconds. A thread
+//! listens only once somebody in this process does.
 
+use super::bell::{Bell, Heard};
 use super::connect::{last_seq, open_reader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +10,8 @@ use std::sync::{Arc, Once};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Another process's commit is noticed after this long at the latest.
-const PERIOD: Duration = Duration::from_millis(20);
+/// So long after it was rung, the bell is not listened to: many commits a moment are noticed together.
+const GAP: Duration = Duration::from_millis(1);
 
 /// Announces commits to whoever listens.
 pub(super) struct Watcher {
@@ -28,7 +30,7 @@ impl Watcher {
         self.sender.clone()
     }
 
-    /// A receiver that changes after every commit from now on. The first one starts the poller.
+    /// A receiver that changes after every commit from now on. The first one starts the thread.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         let receiver = self.sender.subscribe();
         self.started.call_once(|| {
@@ -39,7 +41,7 @@ impl Watcher {
             // own deadlines.
             let _ = std::thread::Builder::new()
                 .name("aop-watch".into())
-                .spawn(move || poll(&path, &sender, &closed));
+                .spawn(move || listen(&path, &sender, &closed));
         });
         receiver
     }
@@ -51,8 +53,9 @@ impl Drop for Watcher {
     }
 }
 
-/// Polls as long as the store is open.
-fn poll(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
+/// Listens as long as the store is open.
+fn listen(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
+    let bell = Bell::hang(path);
     let mut seen: Option<i64> = None;
     let mut connection = None;
     while !closed.load(Ordering::Relaxed) {
@@ -72,6 +75,8 @@ fn poll(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
                 }
             }
         }
-        std::thread::sleep(PERIOD);
+        if bell.wait() == Heard::Ring {
+            std::thread::sleep(GAP);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! file.
 
 use super::batch::{Batch, Company};
+use super::bell::ring;
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
 use super::recent::Recent;
 use crate::clock::{Clock, Ids};
@@ -86,6 +87,9 @@ impl Worker {
         }
         // Closing the file would release it as well; an error here changes nothing that was decided.
         let _ = self.lock.unlock();
+        if result.is_ok() {
+            ring(&self.path);
+        }
         result
     }
 

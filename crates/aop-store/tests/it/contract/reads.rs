@@ -16,6 +16,7 @@ on_every_backend!(
     a_lease_counts_as_a_commit_for_the_clock,
     question_pages_follow_each_other_without_gap_or_repeat,
     question_pages_hold_while_questions_fall_due,
+    records_are_the_page_of_questions_as_everybody_writes_it,
     lists_are_ordered_by_creation_then_id_over_all_features,
     unknown_things_are_not_found,
     feature_list_filters_and_hides_ad_hoc_ones,
@@ -160,6 +161,36 @@ async fn question_pages_hold_while_questions_fall_due(w: &World) {
         assert_eq!(walk(w, page(QuestionFilter::Only(QuestionStatus::Open), limit)).await, long);
         assert_eq!(walk(w, page(QuestionFilter::Only(QuestionStatus::Expired), limit)).await, short);
         assert_eq!(walk(w, page(QuestionFilter::All, limit)).await.len(), 8);
+    }
+}
+
+async fn records_are_the_page_of_questions_as_everybody_writes_it(w: &World) {
+    w.policy(|policy| policy.max_open_questions_per_feature = 99);
+    for feature in ["a", "b"] {
+        w.feature(feature).await;
+        let answered = w.ask_aside(feature).await;
+        w.answer(feature, &answered, json!("\"yes\"\n")).await.unwrap();
+        w.ask_with(feature, json!({"blocking": false, "timeout_ms": 10_000})).await.unwrap();
+        w.ask_aside(feature).await;
+    }
+    for due in [false, true] {
+        for filter in [QuestionFilter::All]
+            .into_iter()
+            .chain(QuestionStatus::ALL.iter().map(|s| QuestionFilter::Only(*s)))
+        {
+            for feature in [None, Some(feature_id("a"))] {
+                let page = QuestionPage { feature, ..page(filter, 3) };
+                let questions = w.store.questions(page.clone()).await.unwrap();
+                let records = w.store.records(page.clone()).await.unwrap();
+                let texts: Vec<&str> = records.iter().map(|record| record.json().unwrap().get()).collect();
+                let written: Vec<String> =
+                    questions.iter().map(|q| serde_json::to_string(q).unwrap()).collect();
+                assert_eq!(texts, written, "due: {due}, {page:?}");
+                let read: Vec<_> = records.iter().map(|record| record.question().unwrap()).collect();
+                assert_eq!(read, questions);
+            }
+        }
+        w.later(10_000);
     }
 }
 
