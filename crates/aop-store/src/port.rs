@@ -296,6 +296,15 @@ pub trait Store: Send + Sync {
     /// else or has come further than that already.
     fn advance_claim(&self, subject: String, epoch: u64, state: ClaimState) -> Pending<'_, bool>;
 
+    /// Claims a subject and says that it is done; `false` when it was done before or has gone to a higher epoch. A
+    /// store that can do both in one commit does so.
+    fn deliver(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, bool> {
+        Box::pin(async move {
+            self.claim(subject.clone(), holder, epoch).await?;
+            self.advance_claim(subject, epoch, ClaimState::Delivered).await
+        })
+    }
+
     /// A document on a shelf.
     fn document(&self, shelf: Shelf, key: String) -> Pending<'_, Option<Value>>;
 

@@ -137,8 +137,8 @@ impl Handler {
         }
         let secret = self.reveal(question).await?;
         let envelope = Envelope::success(&words::told(question, secret));
-        if !question.is_open() && !self.was_told(&question.id).await? {
-            self.service.store.advance_claim(subject(&question.id), 1, ClaimState::Delivered).await?;
+        if !question.is_open() {
+            self.service.store.deliver(subject(&question.id), SURFACE.to_owned(), 1).await?;
         }
         Ok(envelope)
     }

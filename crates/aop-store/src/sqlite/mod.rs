@@ -225,6 +225,13 @@ impl Store for SqliteStore {
         self.write(move |batch| batch.advance_claim(&subject, epoch, state))
     }
 
+    fn deliver(&self, subject: String, holder: String, epoch: u64) -> Pending<'_, bool> {
+        self.write(move |batch| {
+            batch.claim(&subject, &holder, epoch)?;
+            batch.advance_claim(&subject, epoch, ClaimState::Delivered)
+        })
+    }
+
     fn document(&self, shelf: Shelf, key: String) -> Pending<'_, Option<Value>> {
         self.read(move |reader| reader.document(shelf, &key))
     }

@@ -11,6 +11,7 @@ on_every_backend!(
     a_claim_goes_to_a_higher_epoch_and_the_former_holder_is_fenced_off,
     a_delivered_claim_is_never_taken_again,
     a_claim_only_moves_forward,
+    what_is_delivered_at_once_is_delivered_once,
 );
 
 async fn a_lease_has_one_holder_until_it_runs_out(w: &World) {
@@ -91,4 +92,17 @@ async fn a_claim_only_moves_forward(w: &World) {
     assert!(!w.store.advance_claim(subject(), 1, ClaimState::Claimed).await.unwrap());
     let claim = w.store.claim(subject(), "one".into(), 1).await.unwrap();
     assert_eq!(claim.state, ClaimState::Spawned);
+}
+
+async fn what_is_delivered_at_once_is_delivered_once(w: &World) {
+    let deliver =
+        async |subject: &str, epoch| w.store.deliver(subject.into(), "one".into(), epoch).await.unwrap();
+    assert!(deliver("told:a", 1).await);
+    assert!(!deliver("told:a", 1).await);
+    assert!(!deliver("told:a", 2).await, "not under a higher epoch either");
+    w.store.claim("told:b".into(), "two".into(), 2).await.unwrap();
+    assert!(!deliver("told:b", 1).await, "it has gone to a higher epoch");
+    let claim = w.store.claim("told:b".into(), "two".into(), 2).await.unwrap();
+    assert_eq!((claim.holder.as_str(), claim.state), ("two", ClaimState::Claimed));
+    assert!(deliver("told:b", 2).await);
 }
