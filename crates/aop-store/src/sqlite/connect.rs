@@ -52,8 +52,8 @@ pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
         connection.pragma_update(None, "secure_delete", true)?;
         // What a savepoint may have to undo is kept in memory, not in a temporary file.
         connection.pragma_update(None, "temp_store", "MEMORY")?;
-        // 16 MiB: the upper levels of every index stay at hand with a hundred thousand questions parked.
-        connection.pragma_update(None, "cache_size", -16_384)?;
+        // 4 MiB: the upper levels of every index stay at hand; the system keeps the rest of what is read often.
+        connection.pragma_update(None, "cache_size", -4_096)?;
         // The writer checkpoints itself, after the callers have their replies.
         connection.pragma_update(None, "wal_autocheckpoint", 0)
     };
