@@ -1,9 +1,12 @@
 //! Git, as the program `git`: one worktree and branch per feature, commits, and a merge that is prepared before
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
+mod pen;
+
 use crate::settings::Worktrees;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
+use pen::Pen;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
@@ -125,6 +128,7 @@ impl Git {
         // Written last: without it the worktree may be half made.
         let whole = path.with_extension("whole");
         if whole.exists() && path.join(".git").exists() {
+            drop(Pen::take(&path).await?);
             return Ok(path);
         }
         if path.exists() {
@@ -156,13 +160,14 @@ impl Git {
         if self.worktrees == Worktrees::Plain {
             return Ok(NO_COMMIT.to_owned());
         }
-        self.git(worktree, &["add", "-A"]).await?;
-        let changed = !self.git(worktree, &["status", "--porcelain"]).await?.trim().is_empty();
+        let pen = Pen::take(worktree).await?;
+        self.run(worktree, &["add", "-A"], pen.hand()).await?;
+        let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
         if changed {
             let identity = self.identity(worktree).await;
             let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
             args.extend(["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", message]);
-            self.git(worktree, &args).await?;
+            self.run(worktree, &args, pen.hand()).await?;
         }
         self.head(worktree).await
     }
@@ -230,6 +235,7 @@ impl Git {
         let place = path.display().to_string();
         // Gone is what was wanted.
         let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
+        let _ = tokio::fs::remove_file(path.with_extension("lock")).await;
         self.git(&self.root, &["worktree", "remove", "--force", &place]).await.map(drop)
     }
 
@@ -242,8 +248,12 @@ impl Git {
     }
 
     async fn git(&self, folder: &Path, args: &[&str]) -> Result<String, GitError> {
+        self.run(folder, args, Stdio::null()).await
+    }
+
+    async fn run(&self, folder: &Path, args: &[&str], stdin: Stdio) -> Result<String, GitError> {
         let mut command = Command::new("git");
-        command.args(args).current_dir(folder).env_clear().stdin(Stdio::null()).kill_on_drop(true);
+        command.args(args).current_dir(folder).env_clear().stdin(stdin).kill_on_drop(true);
         for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
             if let Some(value) = std::env::var_os(name) {
                 command.env(name, value);

@@ -1,0 +1,131 @@
+//! Who may write in a worktree. A git that is killed leaves its lock files behind, and no other git will touch the place
+//! again; one whose `aop` was killed goes on by itself. So every git of ours holds a lock of ours as long as it lives, and
+//! whoever has that lock knows that what else is locked there is a left-over: of ours, or of an agent that is gone.
+
+use super::GitError;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// How long to wait for a git that outlived its `aop`.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long between two looks at it.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The right to write in one worktree, until it is dropped and every git that was given it has ended.
+pub(super) struct Pen(File);
+
+impl Pen {
+    /// Waits for whoever still writes there, and clears away what the killed have left.
+    pub(super) async fn take(worktree: &Path) -> Result<Self, GitError> {
+        let lock = worktree.with_extension("lock");
+        let failed = |said: String| GitError::Failed { command: format!("lock {}", lock.display()), said };
+        let file = File::options().create(true).truncate(false).write(true).read(true).open(&lock);
+        let file = file.map_err(|error| failed(error.to_string()))?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => tokio::time::sleep(LOOK).await,
+                Err(TryLockError::WouldBlock) => {
+                    return Err(failed("a git that an earlier aop started there does not end".to_owned()));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+            }
+        }
+        for left in left_over(worktree) {
+            // Mostly there is none.
+            let _ = std::fs::remove_file(left);
+        }
+        Ok(Pen(file))
+    }
+
+    /// For a git: it holds on to the pen for as long as it lives. There is nothing in the file to be read.
+    pub(super) fn hand(&self) -> Stdio {
+        self.0.try_clone().map_or_else(|_| Stdio::null(), Stdio::from)
+    }
+}
+
+/// The lock files that git makes when it writes in this worktree and on its branch.
+fn left_over(worktree: &Path) -> Vec<PathBuf> {
+    let Ok(link) = std::fs::read_to_string(worktree.join(".git")) else { return Vec::new() };
+    let Some(own) = link.trim().strip_prefix("gitdir: ").map(PathBuf::from) else { return Vec::new() };
+    let name = worktree.file_name().unwrap_or_default().to_string_lossy();
+    // A worktree's own folder is `.git/worktrees/NAME`.
+    let branch = own.join("../../refs/heads/aop").join(format!("{name}.lock"));
+    vec![own.join("index.lock"), own.join("HEAD.lock"), branch]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::Git;
+    use aop_kernel::ids::FeatureId;
+    use std::path::Path;
+    use std::process::Command;
+
+    fn git(folder: &Path, args: &[&str]) {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args).current_dir(folder);
+        assert!(git.output().unwrap().status.success(), "git {args:?}");
+    }
+
+    fn project() -> (tempfile::TempDir, Git, FeatureId) {
+        let dir = tempfile::TempDir::new().unwrap();
+        git(dir.path(), &["init", "--quiet"]);
+        git(dir.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+        let project = Git::new(dir.path());
+        (dir, project, FeatureId::parse("checkout").unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_git_that_was_killed_in_a_worktree_is_in_nobodys_way() {
+        let (dir, project, id) = project();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        let of_git = dir.path().join(".git");
+        for lock in
+            ["worktrees/checkout/index.lock", "worktrees/checkout/HEAD.lock", "refs/heads/aop/checkout.lock"]
+        {
+            std::fs::write(of_git.join(lock), "").unwrap();
+        }
+        std::fs::write(worktree.join("new"), "text").unwrap();
+        let before = project.head(&worktree).await.unwrap();
+        let after = project.commit_all(&worktree, "second").await.unwrap();
+        assert_ne!(before, after);
+        // Nor in that of the agent, whose own git comes first in its turn.
+        let lock = of_git.join("worktrees/checkout/index.lock");
+        std::fs::write(&lock, "").unwrap();
+        project.ensure_worktree(&id).await.unwrap();
+        assert!(!lock.exists());
+    }
+
+    #[tokio::test]
+    async fn the_locks_of_the_users_own_checkout_are_never_touched() {
+        let (dir, project, id) = project();
+        let lock = dir.path().join(".git/index.lock");
+        std::fs::write(&lock, "").unwrap();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        std::fs::write(worktree.join("new"), "text").unwrap();
+        project.commit_all(&worktree, "second").await.unwrap();
+        assert!(lock.exists());
+    }
+
+    #[tokio::test]
+    async fn a_git_that_outlives_its_aop_is_waited_for() {
+        let (_dir, project, id) = project();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        let pen = super::Pen::take(&worktree).await.unwrap();
+        // Stands for git: it has what a git is given, and ends when it is told to.
+        let mut outlives =
+            Command::new("sh").args(["-c", "kill -STOP $$"]).stdin(pen.hand()).spawn().unwrap();
+        drop(pen);
+        let mut taking = std::pin::pin!(super::Pen::take(&worktree));
+        for _ in 0..3 {
+            let soon = tokio::time::timeout(super::LOOK * 2, &mut taking);
+            assert!(soon.await.is_err(), "it was not waited for");
+        }
+        outlives.kill().unwrap();
+        outlives.wait().unwrap();
+        taking.await.unwrap();
+    }
+}
