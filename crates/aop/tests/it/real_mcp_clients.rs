@@ -16,7 +16,7 @@ struct Client {
     project: Project,
     model: FakeModel,
     command: Command,
-    _home: TempDir,
+    home: TempDir,
 }
 
 fn wire(program: Program) -> Wire {
@@ -40,13 +40,42 @@ fn call(program: Program, tool: &str, id: &str, input: Value) -> Reply {
 }
 
 impl Client {
-    fn new(program: Program, script: Script, server: &[&str]) -> Self {
+    /// As `aop mcp install` sets it up for its user.
+    fn installed(program: Program, script: Script) -> Self {
+        let mut client = Client::bare(program, script, |home, project| {
+            let name = match program {
+                Program::Claude => "claude-code",
+                Program::Codex => "codex",
+                Program::Gemini => "gemini",
+            };
+            let mut install = home.command(binary().as_ref(), project.root());
+            let said = install.args(["mcp", "install", name]).output().unwrap();
+            assert!(said.status.success(), "{said:?}");
+        });
+        client.command.args(match program {
+            Program::Claude => &["-p", "--output-format", "stream-json", "--verbose", "--", "Go."][..],
+            Program::Codex => &["exec", "--json", "--skip-git-repo-check", "Go."],
+            Program::Gemini => &["--skip-trust", "-m", "gemini-2.5-flash", "-o", "stream-json", "-p", "Go."],
+        });
+        client
+    }
+
+    /// Without any server of ours.
+    fn bare(program: Program, script: Script, prepare: impl FnOnce(&CleanHome, &Project)) -> Self {
         let engines = Engines::required();
         let project = Project::with_feature();
         let folder = TempDir::with_prefix("aop-home-").unwrap();
         let model = FakeModel::start(wire(program), script).unwrap();
         let home = CleanHome::new(folder.path(), &engines, &model).unwrap();
-        let mut command = home.command(&engines.program(program), project.root());
+        prepare(&home, &project);
+        let command = home.command(&engines.program(program), project.root());
+        Client { program, project, model, command, home: folder }
+    }
+
+    /// With a server that is bound to a feature, and these arguments more.
+    fn new(program: Program, script: Script, server: &[&str]) -> Self {
+        let mut client = Client::bare(program, script, |_, _| {});
+        let (command, folder) = (&mut client.command, &client.home);
         let args = [&["mcp", "--feature-id", "shop"], server].concat();
         match program {
             Program::Claude => {
@@ -75,7 +104,7 @@ impl Client {
                 command.args(["--skip-trust", "-m", "gemini-2.5-flash", "-o", "stream-json", "-p", "Go."]);
             }
         }
-        Client { program, project, model, command, _home: folder }
+        client
     }
 
     fn spawn(&mut self) -> Child {
@@ -130,6 +159,33 @@ fn what_a_model_in_codex_asks_a_human_answers() {
 #[test]
 fn what_a_model_in_gemini_asks_a_human_answers() {
     a_human_answers_the_models_call(Program::Gemini);
+}
+
+/// The settings that `aop mcp install` wrote are all that the program needs.
+fn the_installed_settings_are_enough(program: Program) {
+    let input = json!({"prompt": "Left or right?", "choices": ["left", "right"]});
+    let script = Script::new().then(call(program, "ask_user", CALL, input)).then(Reply::text(MODEL_ENDS));
+    let mut client = Client::installed(program, script);
+    let child = client.spawn();
+    let question = client.project.opened_question();
+    client.project.answer_to(&question, "right").data();
+    let told = client.ended(child, CALL);
+    assert!(told.contains("ANSWERED: a human") && told.contains("right"), "{told}");
+}
+
+#[test]
+fn claude_asks_with_the_settings_that_install_wrote() {
+    the_installed_settings_are_enough(Program::Claude);
+}
+
+#[test]
+fn codex_asks_with_the_settings_that_install_wrote() {
+    the_installed_settings_are_enough(Program::Codex);
+}
+
+#[test]
+fn gemini_asks_with_the_settings_that_install_wrote() {
+    the_installed_settings_are_enough(Program::Gemini);
 }
 
 /// When nobody answers at once the model is told the question's id, and gets the answer by waiting for it.
