@@ -88,7 +88,7 @@ pub(crate) fn overview(features: &[Value]) -> String {
         .iter()
         .map(|feature| {
             let waits = feature["open_question_id"].as_str().map(yellow);
-            let why = waits.unwrap_or_else(|| dim(&cut(&field(feature, "status_reason"), 50)));
+            let why = waits.unwrap_or_else(|| dim(&cut(&field(feature, "status_reason"), 80)));
             let at = |key: &str| {
                 feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default()
             };
