@@ -21,12 +21,12 @@ pub(crate) struct Cli {
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("AOP_BUILD"), ")");
 
 const EXAMPLES: &str = "Examples:
-  aop demo                                     see it work, in a folder of its own
+  aop demo                                     see it work, in its own folder
   aop init                                     make this folder a project
-  aop run checkout.md                          work on a feature; agents ask when they need a human
-  aop ask \"Ship it?\" --choice yes --choice no  ask a human and wait for the answer
+  aop run checkout.md                          agents build it, and ask you
+  aop ask \"Ship it?\" --choice yes --choice no  ask a human, wait for the answer
   aop questions                                what is waiting for an answer
-  aop answer                                   answer it here, one after the other
+  aop answer                                   answer here, one after the other
   aop explain question_conflict_open           what an error code means";
 
 /// What `--project` stands for without a folder; only `aop mcp install` takes it so.

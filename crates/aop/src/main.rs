@@ -5,6 +5,8 @@ mod asking;
 mod cli;
 mod commands;
 mod config;
+#[cfg(test)]
+mod examples;
 mod input;
 mod output;
 mod place;

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop answer --feature-id checkout --question-id q_01… --answer PostgreSQL
-  aop answer --feature-id checkout --question-id q_01… --answer '[\"Auth\", \"Export\"]'
-  aop answer --feature-id checkout --question-id q_01… --answer-file answers.json
-  aop answer                      on a terminal: walk through everything that waits")]
+  aop answer --feature-id checkout --question-id q_01… --answer '[\"A\", \"B\"]'
+  aop answer --feature-id checkout --question-id q_01… --answer-file form.json
+  aop answer                      on a terminal: walk through all that waits")]
 pub(crate) struct AnswerArgs {
     /// The feature's id
     #[arg(long)]

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[command(after_help = "Examples:
   aop export --output project.jsonl
   aop export | gzip > project.jsonl.gz
-  tail -n +2 project.jsonl | sha256sum       what the first line calls body_sha256
+  tail -n +2 project.jsonl | sha256sum     what the first line calls body_sha256
 
 Secret answers, tokens and aop.yaml are not part of it. `aop import` takes it into an empty project.")]
 pub(crate) struct ExportArgs {

@@ -43,7 +43,7 @@ enum FeaturesCommand {
     },
     /// Create a feature; it starts in planning
     #[command(
-        after_help = "Example:\n  aop features create --feature-id checkout --title \"Checkout page\" --spec checkout.md"
+        after_help = "Example:\n  aop features create --feature-id checkout --title \"Checkout page\" \\\n      --spec checkout.md"
     )]
     Create {
         /// 1 to 64 of a-z, 0-9, _ and -, starting with a letter or digit
@@ -61,7 +61,7 @@ enum FeaturesCommand {
     },
     /// Say whether the agents of one feature may ask, whatever the run says
     #[command(after_help = "Examples:
-  aop features mode checkout auto       nobody is asked about it, its agents decide for themselves
+  aop features mode checkout auto       nobody is asked, its agents decide
   aop features mode checkout run        as the run says again
 
 It holds from the feature's next turn on.")]

@@ -23,7 +23,7 @@ pub(crate) struct LogArgs {
     /// Only events after this number
     #[arg(long, value_name = "SEQ", default_value_t = 0)]
     after: u64,
-    /// At most so many
+    /// At most so many; 0 = all
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: usize,
     /// Go on and print events as they happen, one JSON object a line when piped

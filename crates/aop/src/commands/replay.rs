@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim, green, red};
-use crate::output::table::{cut, table};
+use crate::output::table::{cut, fitting};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
 use aop_kernel::ids::FeatureId;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// Rebuild the state from the log, up to any point
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  aop replay                        the state that the whole log gives, checked against the store
+  aop replay                        what the log says, held against the store
   aop replay --to 120               the state after event 120
   aop replay --diff 120             what changed after event 120
   aop replay --diff 120 --to 140 --feature-id checkout")]
@@ -131,7 +131,7 @@ fn whole(session: &Session, state: &State, is_everything: bool) -> CommandResult
     text.push_str(&if rows.is_empty() {
         "No feature yet.".to_owned()
     } else {
-        table(&["FEATURE", "STATUS", "OPEN", "ASKED", "TITLE"], &rows)
+        fitting(&["FEATURE", "STATUS", "OPEN", "ASKED", "TITLE"], &rows, None)
     });
     text.push_str(&format!("\n\n{} {}\n", dim("digest"), data["digest"].as_str().unwrap_or_default()));
     if is_everything {

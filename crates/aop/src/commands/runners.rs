@@ -3,7 +3,7 @@
 use super::serve::refuse_agents;
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim, green, yellow};
-use crate::output::table::table;
+use crate::output::table::fitting;
 use crate::output::when::relative;
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
@@ -64,7 +64,7 @@ fn list(session: &Session) -> CommandResult {
     let text = if rows.is_empty() {
         "No runner has worked on this project. On PostgreSQL every folder with `aop run` is one.".to_owned()
     } else {
-        table(&["RUNNER", "WHERE", "STATE", "ENGINES"], &rows)
+        fitting(&["RUNNER", "WHERE", "STATE", "ENGINES"], &rows, None)
     };
     Ok(Reply::ok(Envelope::success(&json!({"runners": shown(&found, now)})), text))
 }

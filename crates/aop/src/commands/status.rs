@@ -4,7 +4,7 @@ use super::runners;
 use crate::cli::Global;
 use crate::output::live::Painter;
 use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
-use crate::output::table::{cut, table};
+use crate::output::table::{cut, fitting};
 use crate::output::when::relative;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
 use crate::project::{Project, Session};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Show where every feature stands and what waits for a human
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop status\n  aop status --watch\n  aop status --json | jq '.data.features[] | select(.activity_state == \"waiting_input\")'"
+    after_help = "Examples:\n  aop status\n  aop status --watch\n  aop status --json | jq -r '.data.features[] | .feature_id + \" \" + .status'"
 )]
 pub(crate) struct StatusArgs {
     /// Also features that `aop ask` made for a single question
@@ -88,7 +88,7 @@ pub(crate) fn overview(features: &[Value]) -> String {
         .iter()
         .map(|feature| {
             let waits = feature["open_question_id"].as_str().map(yellow);
-            let why = waits.unwrap_or_else(|| dim(&cut(&field(feature, "status_reason"), 50)));
+            let why = waits.unwrap_or_else(|| dim(&cut(&field(feature, "status_reason"), 80)));
             let at = |key: &str| {
                 feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default()
             };
@@ -104,7 +104,7 @@ pub(crate) fn overview(features: &[Value]) -> String {
             ]
         })
         .collect();
-    let mut text = table(&["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &rows);
+    let mut text = fitting(&["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &rows, Some(3));
     let waiting = features.iter().filter(|feature| feature["open_question_id"].is_string()).count();
     if waiting > 0 {
         let what =

@@ -5,7 +5,7 @@ use super::serve::refuse_agents;
 use super::tool::parse_role;
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim};
-use crate::output::table::table;
+use crate::output::table::fitting;
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
 use aop_kernel::ids::{FeatureId, quoted};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 /// Make, list and revoke the tokens that `aop serve` takes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  aop token create --kind operator --name ana        ana may answer, and answers as ana
+  aop token create --kind operator --name ana        ana answers, as ana
   aop token create --kind agent --feature-id checkout
   aop token revoke t_01J9ZQ4V7K3M2N1P0R5S6T7V8W")]
 pub(crate) struct TokenArgs {
@@ -121,7 +121,7 @@ fn list(session: &Session) -> CommandResult {
     let text = if rows.is_empty() {
         "There are no tokens. `aop token create --kind operator --name YOU` makes one.".to_owned()
     } else {
-        table(&["TOKEN", "KIND", "NAME", "FEATURE", "STATE", "EXPIRES"], &rows)
+        fitting(&["TOKEN", "KIND", "NAME", "FEATURE", "STATE", "EXPIRES"], &rows, None)
     };
     Ok(Reply::ok(Envelope::success(&json!({"items": items})), text))
 }

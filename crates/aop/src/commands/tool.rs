@@ -27,7 +27,7 @@ enum ToolCommand {
     #[command(after_help = "Examples:
   aop tool call feature.list --role human --input '{}'
   aop tool call feature.question_create --role builder --input @question.json
-  echo '{\"feature_id\":\"checkout\"}' | aop tool call feature.get --role human --input -")]
+  aop tool call feature.get --role human --input - < checkout.json")]
     Call {
         /// The tool's name, for instance feature.question_list
         name: String,

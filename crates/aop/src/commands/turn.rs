@@ -20,7 +20,7 @@ const MAX_SCHEMA_FILE_BYTES: u64 = 1 << 20;
 /// Judge a recorded turn
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop turn judge --engine claude-code --mode interactive --attempt 1 turn.jsonl\n  codex exec --json 'go on' | aop turn judge --engine codex --mode auto --schema result.json --explain -"
+    after_help = "Examples:\n  aop turn judge --engine claude-code --mode interactive --attempt 1 turn.jsonl\n  codex exec --json 'go on' |\n    aop turn judge --engine codex --mode auto --schema result.json --explain -"
 )]
 pub(crate) struct TurnArgs {
     #[command(subcommand)]

@@ -9,7 +9,7 @@ use aop_kernel::tools::Tool;
 /// Take an open question back; its feature goes on from where it was
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  aop withdraw --feature-id checkout --question-id q_01… --note \"settled in chat\""
+    after_help = "Example:\n  aop withdraw --feature-id checkout --question-id q_01… --note \"settled\""
 )]
 pub(crate) struct WithdrawArgs {
     #[command(flatten)]

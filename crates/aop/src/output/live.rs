@@ -21,9 +21,10 @@ impl Painter {
         Painter { painted: 0, raw }
     }
 
-    /// Columns and rows.
+    /// Columns and rows. A terminal that says 0 does not know.
     pub(crate) fn size(&self) -> (usize, usize) {
-        size().map_or((80, 24), |(columns, rows)| (columns.into(), rows.into()))
+        let known = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0);
+        known.map_or((80, 24), |(columns, rows)| (columns.into(), rows.into()))
     }
 
     /// Lets lines scroll by and paints the block below them.

@@ -1,14 +1,76 @@
 //! A plain table: columns as wide as their widest cell, the last one takes what is left of the line.
 
-/// Lays rows out under a header. Cells may carry colour; widths count what is seen.
-pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
-    let columns = header.len();
+use std::io::IsTerminal;
+
+/// Less than this of a text says nothing any more.
+const LEAST: usize = 12;
+
+/// The same for the terminal at hand. Where it is too narrow the elastic column gives way; when that is not enough,
+/// the last cell of each row stands on a line of its own.
+pub(crate) fn fitting(header: &[&str], rows: &[Vec<String>], elastic: Option<usize>) -> String {
+    let is_terminal = std::io::stdout().is_terminal();
+    // A terminal that says 0 does not know.
+    let columns = if is_terminal { crossterm::terminal::size().map_or(0, |(columns, _)| columns) } else { 0 };
+    within(if columns == 0 { usize::MAX } else { columns.into() }, header, rows, elastic)
+}
+
+fn within(room: usize, header: &[&str], rows: &[Vec<String>], elastic: Option<usize>) -> String {
+    let widths = widths(header, rows);
+    let needed = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    // What is left for the elastic column beside the others.
+    let left = |widths: &[usize]| {
+        elastic.map_or(0, |elastic| (room + widths[elastic]).saturating_sub(needed(widths)))
+    };
+    if needed(&widths) <= room {
+        return table(header, rows);
+    }
+    if let Some(elastic) = elastic.filter(|_| left(&widths) >= LEAST) {
+        return table(header, &narrowed(rows, elastic, left(&widths)));
+    }
+    let (inner, last) = header.split_at(header.len() - 1);
+    let name = super::style::dim(&format!("{}:", last.concat().to_lowercase()));
+    let mut first: Vec<Vec<String>> = rows.iter().map(|row| row[..inner.len()].to_vec()).collect();
+    let mut inner = inner.to_vec();
+    if let Some(elastic) = elastic.filter(|_| needed(&widths[..inner.len()]) > room) {
+        let left = left(&widths[..inner.len()]);
+        if left >= LEAST {
+            first = narrowed(&first, elastic, left);
+        } else {
+            inner.remove(elastic);
+            first.iter_mut().for_each(|row| drop(row.remove(elastic)));
+        }
+    }
+    let text = table(&inner, &first);
+    let mut lines: Vec<String> = text.lines().take(1).map(str::to_owned).collect();
+    for (line, row) in text.lines().skip(1).zip(rows) {
+        lines.push(line.to_owned());
+        lines.extend(
+            row.last().filter(|cell| seen(cell) > 0).map(|cell| fit(&format!("  {name} {cell}"), room)),
+        );
+    }
+    lines.join("\n")
+}
+
+fn narrowed(rows: &[Vec<String>], column: usize, width: usize) -> Vec<Vec<String>> {
+    let mut rows = rows.to_vec();
+    rows.iter_mut().for_each(|row| row[column] = fit(&row[column], width));
+    rows
+}
+
+fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(seen(cell));
         }
     }
+    widths
+}
+
+/// Lays rows out under a header. Cells may carry colour; widths count what is seen.
+pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
+    let columns = header.len();
+    let widths = widths(header, rows);
     let line = |cells: &[String]| {
         let mut text = String::new();
         for (index, cell) in cells.iter().enumerate() {
@@ -82,6 +144,32 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "\x1b[1mlong\x1b[0m  x");
         assert_eq!(lines[2], "y     z");
+    }
+
+    const ID: &str = "q_01JA0000000000000000000000";
+
+    /// The lines that somebody sees of a feature that waits.
+    fn waiting(room: usize) -> Vec<String> {
+        let cells = ["checkout", "awaiting_input", "just now", "A page that shows all of a cart", ID];
+        let row = cells.map(|cell| format!("\x1b[2m{cell}\x1b[0m")).to_vec();
+        let text = within(room, &["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &[row], Some(3));
+        let codes = ["\x1b[2m", "\x1b[1m", "\x1b[0m"];
+        let text = codes.iter().fold(text, |text, code| text.replace(code, ""));
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_table_gives_way_to_a_narrow_terminal_and_no_id_is_cut() {
+        let begin = "checkout  awaiting_input  just now";
+        assert_eq!(waiting(100)[1], format!("{begin}  A page that shows all of a cart  {ID}"));
+        assert_eq!(waiting(80)[1], format!("{begin}  A page that s…  {ID}"));
+        let below = format!("  waits for: {ID}");
+        assert_eq!(waiting(60)[1..], [format!("{begin}  A page that shows all o…"), below.clone()]);
+        assert_eq!(waiting(41)[1..], [begin.to_owned(), below]);
+        for room in 41..140 {
+            let lines = waiting(room);
+            assert!(lines.iter().all(|line| line.chars().count() <= room), "{room}: {lines:#?}");
+        }
     }
 
     #[test]

@@ -174,3 +174,49 @@ fn lists_are_filtered_and_paged() {
     }
     server.get("/api/v1/questions?feature_id=none").refused(404, "feature_not_found");
 }
+
+#[test]
+fn every_event_is_sent_once_in_order_and_replayed_after_any_number() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let mut live = server.follow(&server.token, None);
+    for round in 0..3 {
+        let id = project.ask(&format!("op-{round}"));
+        project.answer(&id, "yes").data();
+    }
+    let log = project.run(&["log", "--limit", "1000"]).data()["items"].as_array().unwrap().clone();
+    let seq = |event: &Value| event["seq"].as_u64().unwrap();
+    let numbers: Vec<u64> = log.iter().map(seq).collect();
+    assert_eq!(numbers, (1..=log.len() as u64).collect::<Vec<_>>());
+    let (first, _) = live.next().unwrap();
+    let rest = std::iter::from_fn(|| live.next()).take(log.len() - usize::try_from(first).unwrap());
+    assert_eq!(rest.map(|(seq, _)| seq).collect::<Vec<_>>(), numbers[usize::try_from(first).unwrap()..]);
+    for after in 0..log.len() {
+        let mut events = server.follow(&server.token, Some(after as u64));
+        let told: Vec<Value> =
+            std::iter::from_fn(|| events.next()).map(|(_, event)| event).take(log.len() - after).collect();
+        assert_eq!(told, log[after..], "after {after}");
+    }
+    server.stop();
+}
+
+#[test]
+fn a_change_that_names_an_old_version_of_the_record_is_refused() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let id = project.ask("op-1");
+    let record = server.get(&format!("/api/v1/questions/{id}"));
+    let tag = record.header("etag").unwrap().to_owned();
+    let bearer = format!("Bearer {}", server.token);
+    let withdraw = |tag: &str| {
+        let headers = [("Authorization", bearer.as_str()), ("If-Match", tag)];
+        server.request("POST", &format!("/api/v1/questions/{id}/withdraw"), &headers, "{}")
+    };
+    withdraw("\"another\"").refused(409, "version_conflict");
+    assert_eq!(server.get(&format!("/api/v1/questions/{id}")).data()["status"], "open");
+    withdraw(&tag).data();
+    let now = server.get(&format!("/api/v1/questions/{id}"));
+    assert_eq!(now.data()["status"], "withdrawn");
+    assert_ne!(now.header("etag"), Some(tag.as_str()), "another version, another tag");
+    server.stop();
+}

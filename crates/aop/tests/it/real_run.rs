@@ -13,10 +13,12 @@ const RESULTS: [&str; 3] = [
     r#"{"__SKILL_DONE__": true, "verdict": "pass", "summary": "good"}"#,
 ];
 const NOTE: &str = "Use the existing date picker";
+/// What is answered in every phase.
+pub(crate) const SCRIPTED_ANSWER: &str = "Right";
 const QUESTIONS: [&str; 3] = ["Which shop?", "May I?", "Accept the risk?"];
 
 /// A model that asks in every phase and finishes when it has its answer.
-fn script(ask: impl Fn(&str, &str) -> Reply) -> Script {
+pub(crate) fn script(ask: impl Fn(&str, &str) -> Reply) -> Script {
     let mut script = Script::new();
     for (number, result) in RESULTS.iter().enumerate() {
         script = script.then(ask(&format!("call_{number}"), QUESTIONS[number])).then(Reply::text(result));
@@ -24,12 +26,12 @@ fn script(ask: impl Fn(&str, &str) -> Reply) -> Script {
     script
 }
 
-fn card(question: &str) -> Value {
+pub(crate) fn card(question: &str) -> Value {
     json!({"id": "choice", "header": "Choice", "question": question, "multiSelect": false,
         "options": [{"label": "Left", "description": "the left one"}, {"label": "Right", "description": "the right one"}]})
 }
 
-/// Runs a feature to its end, answering `Right` in every phase. What each call was answered with, as the model saw it.
+/// Runs a feature to its end, answering the same in every phase. What each call was answered with, as the model saw it.
 fn travel(project: &Project, engine: &str, model: &FakeModel, home: &CleanHome) -> Vec<String> {
     let variables: Vec<(&str, &str)> =
         home.variables().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
@@ -46,7 +48,7 @@ fn travel(project: &Project, engine: &str, model: &FakeModel, home: &CleanHome) 
         if number == 0 {
             project.run(&["send", "--feature-id", "shop", "--role", "builder", NOTE]).data();
         }
-        project.answer_to(&question, "Right").data();
+        project.answer_to(&question, SCRIPTED_ANSWER).data();
     }
     let (code, lines) = run.end();
     assert_eq!(code, Some(0), "{lines:#?}");
@@ -82,7 +84,7 @@ fn claude_code_takes_a_feature_through_all_three_roles_with_a_question_in_each()
     let (project, model, home) = stage(Wire::Anthropic, script(ask));
     let told = travel(&project, "claude-code", &model, &home);
     assert_eq!(told.len(), 3, "each answer came as the result of its call, once: {told:?}");
-    assert!(told.iter().all(|told| told.contains("Right")), "{told:?}");
+    assert!(told.iter().all(|told| told.contains(SCRIPTED_ANSWER)), "{told:?}");
 }
 
 #[test]
@@ -92,5 +94,5 @@ fn codex_takes_a_feature_through_all_three_roles_with_a_question_in_each() {
     let (project, model, home) = stage(Wire::OpenAi, script(ask));
     let told = travel(&project, "codex", &model, &home);
     assert_eq!(told.len(), 3, "each answer came as the output of its call, once: {told:?}");
-    assert!(told.iter().all(|told| told.contains("Right")), "{told:?}");
+    assert!(told.iter().all(|told| told.contains(SCRIPTED_ANSWER)), "{told:?}");
 }

@@ -2,7 +2,7 @@
 //! can do.
 
 use crate::output::style::{dim, green, yellow};
-use crate::output::table::table;
+use crate::output::table::fitting;
 use crate::output::{CommandResult, Reply};
 use aop_engine::program::{Known, known, version};
 use aop_engine::{Capabilities, Surroundings, capabilities};
@@ -51,7 +51,7 @@ pub(super) fn run() -> CommandResult {
     let (runtime, around) = surroundings()?;
     let found = runtime.block_on(installed(&around));
     let rows: Vec<Vec<String>> = found.iter().map(row).collect();
-    let text = table(&["engine", "state", "can"], &rows);
+    let text = fitting(&["engine", "state", "can"], &rows, None);
     Ok(Reply::ok(Envelope::success(&json!({"engines": found})), text))
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 /// Show which engines there are, how each is started and whether it works
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop engine list\n  aop engine doctor claude-code --self-test\n  aop engine command --engine codex --mode auto\n  aop engine command --engine gemini --mode interactive --resume 11111111-2222-4333-8444-555555555555\n  aop engine patch --engine claude-code --mode interactive --role qa"
+    after_help = "Examples:\n  aop engine list\n  aop engine doctor claude-code --self-test\n  aop engine command --engine codex --mode auto\n  aop engine command --engine gemini --mode interactive \\\n      --resume 11111111-2222-4333-8444-555555555555\n  aop engine patch --engine claude-code --mode interactive --role qa"
 )]
 pub(crate) struct EngineArgs {
     #[command(subcommand)]

@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub(super) fn page() -> String {
     let document = aop_server::openapi();
     let mut page = format!(
-        "{GENERATED}\n\n# HTTP API\n\nWhat `GET /api/v1/openapi.json` says, and `schemas/openapi.json` holds. How to come \
+        "{GENERATED}\n\n# HTTP API\n\nWhat `GET /api/v1/openapi.json` says, and [`schemas/openapi.json`](../../schemas/openapi.json) holds. How to come \
          in, `/events` and `/mcp` are described in [Answering over HTTP](../http.md).\n\nEvery response is an envelope: \
          `{{\"ok\": true, \"data\": …}}`, or `{{\"ok\": false, \"error\": {{\"code\", \"message\", \"details\"}}}}` with a code of \
          [this list](errors.md), which also gives the status of each.\n"

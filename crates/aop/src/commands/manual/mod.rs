@@ -3,8 +3,8 @@
 
 mod http;
 mod schemas;
+mod settings;
 
-use crate::config::TEMPLATE;
 use crate::output::{CommandResult, Reply, print};
 use aop_kernel::role::Role;
 use aop_kernel::tools::{Access, Tool};
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ManualArgs, command: &Command) -> CommandResult {
         "errors" => errors(),
         "http" => http::page(),
         "schemas" => schemas::page(),
-        "settings" => settings(),
+        "settings" => settings::page(),
         "tools" => tools(),
         _ => return man(args, command),
     };
@@ -87,14 +87,6 @@ fn errors() -> String {
         );
     }
     page
-}
-
-fn settings() -> String {
-    format!(
-        "{GENERATED}\n\n# Settings\n\nThe `aop.yaml` that `aop init` writes: every key with its default. See \
-         [configuration](../configuration.md) for what they mean.\n\n```yaml\n{}\n```\n",
-        TEMPLATE.trim_end()
-    )
 }
 
 fn tools() -> String {

@@ -27,9 +27,9 @@ const TOKEN_VARIABLE: &str = "AOP_TOKEN";
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  aop mcp install claude-code                    every session of Claude Code can ask
-  aop mcp install codex --project --dry-run      what would change in this project's settings
-  aop mcp --role qa --feature-id checkout        what a client starts: the tester of one feature
+  aop mcp install claude-code                    Claude Code can ask
+  aop mcp install codex --project --dry-run      what would change here
+  aop mcp --role qa --feature-id checkout        what a client starts
 
 A client acts as a worker. `--role human` needs an operator's token in AOP_TOKEN (`aop token create`)."
 )]

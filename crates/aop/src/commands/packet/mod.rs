@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop packet check step.json
-  aop packet ask step.json        ask a human, then write the answer to answer_path
+  aop packet ask step.json        ask a human, write the answer to answer_path
 
 Exit code 0: the gate is open, or there is none. 3: blocked until a valid answer stands at answer_path. 2: the packet is invalid.")]
 pub(crate) struct PacketArgs {

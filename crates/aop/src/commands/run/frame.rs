@@ -110,8 +110,11 @@ fn asked(question: &Question, columns: usize, keys: bool) -> Vec<String> {
         dim(&format!("{} asked {}{until}", asked.role, relative(question.created_at)))
     );
     let prompt = format!("  {}", clean(&cut(&asked.prompt, columns.saturating_sub(4))));
-    let command =
+    let whole =
         format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id);
+    // Half a command is of no use to anybody; this one walks through all that waits.
+    let fits = whole.chars().count() + "  press a or: ".len() < columns;
+    let command = if fits { whole } else { "aop answer".to_owned() };
     let how = if keys {
         format!("  {} {}", bold("press a"), dim(&format!("or: {command}")))
     } else {

@@ -28,10 +28,10 @@ use tokio::sync::{mpsc, watch};
 /// Work on features: plan, build, judge; ask people on the way
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  aop run checkout.md search.md      enrol two features and work on everything that is not done
+  aop run checkout.md search.md      two more features, and all that is not done
   aop run --max-parallel 8           go on with what there is
-  aop run --mode auto                nobody is there: agents decide for themselves
-  aop run --exit-when-parked         leave with 3 when all that is left waits for a person
+  aop run --mode auto                nobody is there: agents decide
+  aop run --exit-when-parked         leave with 3 when all that is left waits
 
 Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped.")]
 pub(crate) struct RunArgs {
