@@ -114,45 +114,63 @@ fn one(words: &[&str], at: &mut usize, admits: &impl Fn(&str) -> bool) -> bool {
     admits(&name)
 }
 
-/// A CycloneDX list of all that is compiled into `aop` on this platform.
+/// A CycloneDX list of all that is compiled into `aop` on this platform, by the features it is built with.
 pub(crate) fn sbom(version: &str) -> Result<Value> {
-    let metadata = metadata()?;
-    let packages = list(&metadata, "packages");
-    let nodes = list(&metadata["resolve"], "nodes");
-    let root = packages.iter().find(|package| package["name"] == "aop").context("the package aop")?;
-    let mut found: BTreeSet<&str> = BTreeSet::new();
-    let mut next = vec![text(root, "id")];
-    while let Some(id) = next.pop() {
-        let Some(node) = nodes.iter().find(|node| node["id"] == id) else { continue };
-        for dependency in list(node, "deps") {
-            let compiled_in = list(dependency, "dep_kinds").iter().any(|kind| kind["kind"].is_null());
-            let id = text(dependency, "pkg");
-            if compiled_in && found.insert(id) {
-                next.push(id);
-            }
-        }
-    }
-    let components: Vec<Value> = packages
-        .iter()
-        .filter(|package| found.contains(text(package, "id")))
-        .map(|package| {
-            let (name, version) = (text(package, "name"), text(package, "version"));
-            let mut component = json!({"type": "library", "name": name, "version": version,
-                "licenses": [{"expression": text(package, "license").replace('/', " OR ")}]});
-            if package["source"] == CRATES_IO {
-                component["purl"] = json!(format!("pkg:cargo/{name}@{version}"));
-            }
-            component
-        })
-        .collect();
+    let tree = process::cargo_output(&[
+        "tree",
+        "--locked",
+        "--package=aop",
+        "--edges=normal,no-proc-macro",
+        "--prefix=none",
+        "--no-dedupe",
+        "--format={p}\t{l}",
+    ])?;
+    let tree = String::from_utf8(tree)?;
+    // The first line is the program itself.
+    let lines: BTreeSet<&str> = tree.lines().skip(1).collect();
+    let components = lines.into_iter().map(component).collect::<Option<Vec<Value>>>();
+    let components = components.context("a line of `cargo tree`")?;
     Ok(json!({"bomFormat": "CycloneDX", "specVersion": "1.5", "version": 1,
         "metadata": {"component": {"type": "application", "name": "aop", "version": version}},
         "components": components}))
 }
 
+/// A line `NAME vVERSION [(FOLDER)]`, tab, licence. Crates of our own have a folder; all others are from crates.io.
+fn component(line: &str) -> Option<Value> {
+    let (package, license) = line.split_once('\t')?;
+    let (name, rest) = package.split_once(" v")?;
+    let (version, ours) = rest.split_once(' ').map_or((rest, false), |(version, _)| (version, true));
+    let mut component = json!({"type": "library", "name": name, "version": version,
+        "licenses": [{"expression": license.replace('/', " OR ")}]});
+    if !ours {
+        component["purl"] = json!(format!("pkg:cargo/{name}@{version}"));
+    }
+    Some(component)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::permitted;
+    use super::{permitted, sbom};
+
+    #[test]
+    fn the_list_names_what_is_compiled_in_and_not_what_compiles_tests_or_is_for_other_systems() {
+        let list = sbom("1.2.3").unwrap();
+        let names: Vec<&str> = list["components"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|component| component["name"].as_str().unwrap())
+            .collect();
+        for there in ["aop-kernel", "libsqlite3-sys", "ring", "tokio"] {
+            assert!(names.contains(&there), "{there} is missing: {names:?}");
+        }
+        for absent in ["aop", "cc", "serde_derive", "syn", "proptest", "tempfile", "windows-sys"] {
+            assert!(!names.contains(&absent), "{absent} is not in the program");
+        }
+        let sqlite = &list["components"][names.iter().position(|name| *name == "libsqlite3-sys").unwrap()];
+        let version = sqlite["version"].as_str().unwrap();
+        assert_eq!(sqlite["purl"], format!("pkg:cargo/libsqlite3-sys@{version}"));
+    }
 
     #[test]
     fn a_licence_is_met_by_one_side_of_an_or_and_both_of_an_and() {

@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop demo                    answer the questions yourself: press a
-  aop demo --answers auto     watch it answer itself, a few seconds
+  aop demo --answers auto     watch it answer itself, a few seconds; without a terminal it always does
 
 Makes a folder of its own and changes nothing else. The agents only play a script; everything around them is real.")]
 pub(crate) struct DemoArgs {
@@ -54,14 +54,8 @@ const THINKING: Duration = Duration::from_millis(700);
 
 /// Runs the demonstration.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandResult {
-    let auto = args.answers.is_some();
     let somebody = screen.is_text() && prompt::possible();
-    if !auto && !somebody {
-        return Err(Refusal::invalid_argument(
-            "the demonstration asks questions, and nobody can answer here",
-        )
-        .hint("run it on a terminal, or with `--answers auto`"));
-    }
+    let auto = args.answers.is_some() || !somebody;
     refuse_shared_project()?;
     let root = set_up()?;
     let inside = Global { project: Some(root.clone()), json: global.json };
@@ -75,6 +69,9 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandR
     settings.worktrees = worktrees;
     if screen.is_text() {
         introduce(&root, auto);
+    }
+    if args.answers.is_none() && !somebody {
+        talk("Nobody can answer here, so it answers its questions itself; on a terminal you do.");
     }
     let show = if screen.is_text() { Show::Table { bell: !auto } } else { Show::Nothing };
     let end = session.wait(async {
@@ -197,7 +194,7 @@ async fn answer(service: &Service, question: &Question) -> Result<(), Refusal> {
         }
     };
     let input = json!({"feature_id": question.feature_id, "question_id": question.id, "answer": first,
-        "answered_by": "aop demo --answers auto", "operation_id": operation_id(None)?});
+        "answered_by": "aop demo", "operation_id": operation_id(None)?});
     service.call(Tool::QuestionAnswer, &Caller::new(Role::Human), &input, "demo").await.map(drop)
 }
 

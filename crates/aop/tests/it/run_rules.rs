@@ -3,7 +3,7 @@
 use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
 };
-use crate::support::Project;
+use crate::support::{Project, Run};
 use serde_json::{Value, json};
 
 fn spec(project: &Project, name: &str) -> String {
@@ -332,9 +332,22 @@ fn a_cancelled_feature_loses_its_engine_and_the_others_go_on() {
 
 #[test]
 fn the_demo_answers_itself_in_seconds_and_says_who_decided_what() {
+    let demo = demo(&["demo", "--answers", "auto"]);
+    assert_eq!(demo.stderr, "", "nothing else to be told");
+}
+
+#[test]
+fn without_a_terminal_the_demo_answers_itself_and_says_so() {
+    let demo = demo(&["demo"]);
+    assert!(demo.stderr.contains("Nobody can answer here"), "{demo:?}");
+}
+
+/// Runs the demonstration to its end.
+fn demo(args: &[&str]) -> Run {
     let project = Project::empty();
     let temporary = project.root().display().to_string();
-    let demo = project.run_with(&["demo", "--answers", "auto"], &[("TMPDIR", &temporary)]).data();
+    let run = project.run_with(args, &[("TMPDIR", &temporary)]);
+    let demo = run.data();
     let features = demo["features"].as_array().unwrap();
     assert_eq!(features.len(), 3);
     assert!(features.iter().all(|feature| feature["status"] == "ready_to_merge"), "{features:?}");
@@ -343,14 +356,9 @@ fn the_demo_answers_itself_in_seconds_and_says_who_decided_what() {
         questions.iter().find(|question| question["feature_id"] == feature).unwrap()["answered_by"].clone()
     };
     assert_eq!(by("newsletter"), "policy:default");
-    assert_eq!(by("checkout"), "aop demo --answers auto");
+    assert_eq!(by("checkout"), "aop demo");
     assert!(demo["project"].as_str().unwrap().starts_with(&temporary));
-}
-
-#[test]
-fn without_a_terminal_the_demo_says_how_it_can_be_seen() {
-    let refused = Project::empty().run(&["demo"]).refused("invalid_argument", 2);
-    assert!(refused["details"]["hint"].as_str().unwrap().contains("--answers auto"));
+    run
 }
 
 #[test]

@@ -44,7 +44,10 @@ pub(crate) fn run(args: &NewcomerArgs) -> Result<()> {
     let root = fresh.folder.join("debian");
     place::debian(&root)?;
     let mut again = Command::new("unshare");
-    again.arg("--mount").arg(std::env::current_exe()?).args(["newcomer", "--debian", "--inside"]).arg(&root);
+    // With processes of its own, so that none outlives it: a server that a package has started, for instance. The shell
+    // does the work of the first process, which is to wait for orphans.
+    again.args(["--mount", "--pid", "--fork", "--kill-child", "sh", "-c", "\"$@\"; exit $?", "sh"]);
+    again.arg(std::env::current_exe()?).args(["newcomer", "--debian", "--inside"]).arg(&root);
     again.args(args.tests.then_some("--tests")).args(args.quick.then_some("--quick"));
     said(&mut again)
 }

@@ -72,9 +72,9 @@ impl Place {
             }
             Place::Debian(root) => {
                 let mut command = Command::new("chroot");
-                command.arg(root).args(["/usr/bin/env", "-i", "LANG=C.UTF-8"]).arg(format!("HOME=/{HOME}"));
-                command.arg(format!("PATH=/{HOME}/.cargo/bin:/{RUST}/bin:{SYSTEM}"));
-                command.args(["--chdir", &format!("/{HOME}/{below}"), "sh"]);
+                command.arg(root).args(["/usr/bin/env", "-i", "--chdir", &format!("/{HOME}/{below}")]);
+                command.args(["LANG=C.UTF-8", &format!("HOME=/{HOME}")]);
+                command.arg(format!("PATH=/{HOME}/.cargo/bin:/{RUST}/bin:{SYSTEM}")).arg("sh");
                 command
             }
         };
