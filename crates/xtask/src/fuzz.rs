@@ -62,15 +62,11 @@ pub(crate) fn run(args: &FuzzArgs) -> Result<()> {
 }
 
 fn build(folder: &Path) -> Result<PathBuf> {
-    let mut build = Command::new(env!("CARGO"));
+    let mut build = process::plain_cargo();
     build
         .args(["build", "--release", "--quiet", "-p", "aop-fuzz", "--target", PLATFORM, "--target-dir"])
         .arg(folder);
-    let built = build
-        .env("RUSTFLAGS", FLAGS)
-        .current_dir(process::root())
-        .status()
-        .context("cargo does not start")?;
+    let built = build.env("RUSTFLAGS", FLAGS).status().context("cargo does not start")?;
     ensure!(
         built.success(),
         "the fuzz targets do not build; libFuzzer itself needs a C++ compiler (Debian: g++)"

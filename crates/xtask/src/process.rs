@@ -15,21 +15,34 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Cargo in the root, as if it were called there by hand. What the cargo that started us says about this package would
+/// have some build scripts run again, and half of the program built again, at each change between the two.
+pub(crate) fn plain_cargo() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    command.current_dir(root());
+    for (name, _) in std::env::vars_os() {
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|own| name.to_string_lossy().starts_with(own)) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// Runs cargo and fails when it does.
 pub(crate) fn cargo(args: &[&str]) -> Result<()> {
-    run(Command::new(env!("CARGO")), args)
+    run(plain_cargo(), args)
 }
 
 /// The same with variables set.
 pub(crate) fn with_variables(variables: &[(&str, &str)], args: &[&str]) -> Result<()> {
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = plain_cargo();
     command.envs(variables.iter().copied());
     run(command, args)
 }
 
 fn run(mut command: Command, args: &[&str]) -> Result<()> {
     eprintln!("+ cargo {}", args.join(" "));
-    let status = command.args(args).current_dir(root()).status().context("cargo does not start")?;
+    let status = command.args(args).status().context("cargo does not start")?;
     ensure!(status.success(), "cargo {} failed", args.first().unwrap_or(&""));
     Ok(())
 }
@@ -41,11 +54,7 @@ pub(crate) fn has_nextest() -> bool {
 
 /// Runs cargo and gives what it printed.
 pub(crate) fn cargo_output(args: &[&str]) -> Result<Vec<u8>> {
-    let output = Command::new(env!("CARGO"))
-        .args(args)
-        .current_dir(root())
-        .output()
-        .context("cargo does not start")?;
+    let output = plain_cargo().args(args).output().context("cargo does not start")?;
     ensure!(
         output.status.success(),
         "cargo {} failed:\n{}",

@@ -20,6 +20,7 @@ pub(super) fn run(rest: &[String]) -> Result<()> {
     serve.args(["serve", "--json"]).args(rest).current_dir(&folder);
     let status = serve.status().context("aop serve does not start")?;
     let _ = std::fs::remove_dir_all(&folder);
-    ensure!(status.success(), "aop serve ended with {status}");
+    // 130: somebody pressed Ctrl-C, as told above.
+    ensure!(status.success() || status.code() == Some(130), "aop serve ended with {status}");
     Ok(())
 }

@@ -13,7 +13,7 @@ use lines::Lines;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Runs a benchmark by its name.
 pub(crate) fn run(what: &str, rest: &[String]) -> Result<()> {
@@ -77,12 +77,11 @@ pub(crate) fn short() -> Result<()> {
 
 fn gate_with(cargo: &[&str], binary: &Path, rest: &[String], folder: &Path) -> Result<()> {
     packages::require(&[packages::POSTGRES, packages::BENCH])?;
-    let mut child = Command::new(env!("CARGO"))
+    let mut child = process::plain_cargo()
         .args(cargo)
         .args(["-p", "aop-store", "--bench", "gate", "--", "--aop"])
         .arg(binary)
         .args(rest)
-        .current_dir(process::root())
         .stdout(Stdio::piped())
         .spawn()
         .context("cargo does not start")?;
