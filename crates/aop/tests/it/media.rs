@@ -47,6 +47,7 @@ fn in_own_mounts(project: &Project, script: &str) -> Run {
 
 /// The envelopes a script printed, a line each.
 fn envelopes(run: &Run) -> Vec<Value> {
+    assert!(!run.stdout.is_empty(), "the script did not get far: {run:?}");
     run.stdout.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{run:?}"))).collect()
 }
 

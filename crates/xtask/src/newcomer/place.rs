@@ -45,6 +45,10 @@ const HOME: &str = "home/newcomer";
 const RUST: &str = "opt/rust";
 const SYSTEM: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// Makes a folder the root and runs a command there. Unlike with chroot, the system below cannot tell: programs can
+/// make namespaces of their own, as tests with disks of their own do.
+const ENTER: &str = r#"cd "$0"; pivot_root . mnt; /bin/umount -l mnt; exec "$@""#;
+
 impl Place {
     /// A path below the home, as this machine sees it.
     pub(super) fn home(&self, below: &str) -> PathBuf {
@@ -71,8 +75,9 @@ impl Place {
                 command
             }
             Place::Debian(root) => {
-                let mut command = Command::new("chroot");
-                command.arg(root).args(["/usr/bin/env", "-i", "--chdir", &format!("/{HOME}/{below}")]);
+                let mut command = Command::new("unshare");
+                command.args(["--mount", "sh", "-eu", "-c", ENTER]).arg(root);
+                command.args(["/usr/bin/env", "-i", "--chdir", &format!("/{HOME}/{below}")]);
                 command.args(["LANG=C.UTF-8", &format!("HOME=/{HOME}")]);
                 command.arg(format!("PATH=/{HOME}/.cargo/bin:/{RUST}/bin:{SYSTEM}")).arg("sh");
                 command
@@ -100,6 +105,9 @@ pub(super) fn furnish(root: &Path) -> Result<()> {
         std::fs::create_dir_all(root.join(folder))?;
     }
     let mount = |args: &[&str], at: &str| said(Command::new("mount").args(args).arg(root.join(at)));
+    // Only what is mounted can become a root.
+    let itself = root.display().to_string();
+    mount(&["--bind", &itself], "")?;
     mount(&["-t", "proc", "proc"], "proc")?;
     mount(&["-t", "devpts", "-o", "ptmxmode=0666", "devpts"], "dev/pts")?;
     mount(&["-t", "tmpfs", "tmpfs"], "dev/shm")?;
