@@ -25,9 +25,9 @@ use std::time::Duration;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop demo                    answer the questions yourself: press a
-  aop demo --answers auto     watch it answer itself, a few seconds; without a terminal it always does
+  aop demo --answers auto     watch it answer itself, a few seconds
 
-Makes a folder of its own and changes nothing else. The agents only play a script; everything around them is real.")]
+Makes a folder of its own and changes nothing else. Without a terminal it answers itself. The agents only play a script; everything around them is real.")]
 pub(crate) struct DemoArgs {
     /// auto: the questions are answered without you
     #[arg(long, value_parser = ["auto"])]
