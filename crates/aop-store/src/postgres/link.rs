@@ -20,8 +20,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// What every connection is told first. A client that lost its power must not hold a project's row for long;
-/// and what was acknowledged has to be on disk, whatever the server's default is.
-const SESSION: &str = "SET idle_in_transaction_session_timeout = '10s';
+/// and what was acknowledged has to be on disk, whatever the server's default is. Everything has its index: no table,
+/// which has other projects in it too, is ever looked through.
+const SESSION: &str = "SET idle_in_transaction_session_timeout = '10s'; SET enable_seqscan = off;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
 
 /// Connections to one database.
@@ -83,7 +84,7 @@ impl Link {
     }
 
     /// A connection from the pool, or a new one; one attempt.
-    async fn connection(&self) -> Result<Object, Failure> {
+    pub(super) async fn connection(&self) -> Result<Object, Failure> {
         self.pool.get().await.map_err(|error| match error {
             PoolError::Backend(error) => Failure::Medium { error, in_doubt: false },
             other => {

@@ -9,6 +9,7 @@ mod batch;
 mod history;
 mod holding;
 mod inbox;
+mod learn;
 mod link;
 mod migrate;
 mod options;

@@ -8,6 +8,7 @@
 
 use super::batch::{Batch, Writes};
 use super::history::restore;
+use super::learn;
 use super::link::{Failure, unavailable};
 use super::{Inside, TimeSource};
 use crate::clock::Ids;
@@ -95,6 +96,7 @@ pub(super) struct Submit {
 pub(super) async fn run(inside: std::rc::Rc<Inside>, mut queue: mpsc::UnboundedReceiver<Job>) {
     let mut ids = Ids::new();
     let mut next = None;
+    let mut known = *inside.committed.borrow();
     loop {
         let first = match next.take() {
             Some(job) => job,
@@ -125,6 +127,11 @@ pub(super) async fn run(inside: std::rc::Rc<Inside>, mut queue: mpsc::UnboundedR
                 submit_all(&inside, &mut ids, members).await;
             }
         }
+        let last = *inside.committed.borrow();
+        if learn::is_due(known, last) {
+            tokio::task::spawn_local(learn::count(std::rc::Rc::clone(&inside)));
+        }
+        known = last;
     }
 }
 

@@ -138,3 +138,28 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         drop(wait(w.store.spec(feature_id("a"))));
     }
 }
+
+#[test]
+fn the_planner_is_told_of_a_project_that_grows_and_finds_one_feature_among_many() {
+    let server = Server::own("-c autovacuum=off");
+    server.sql("postgres", "CREATE DATABASE team");
+    let options = PostgresOptions::parse(&server.address("team")).unwrap().project("shop");
+    PostgresStore::create(&options).unwrap();
+    let w = live(&options);
+    // Two events each: past the first count.
+    for number in 0..140 {
+        let id = format!("f{number}");
+        wait(w.feature(&id));
+        wait(w.ask(&id));
+    }
+    let start = std::time::Instant::now();
+    // -1: never counted.
+    while server.sql("team", "SELECT reltuples FROM pg_class WHERE relname = 'questions'") == "-1" {
+        assert!(start.elapsed() < Duration::from_secs(60), "nobody counts");
+    }
+    let plan = server.sql(
+        "team",
+        "EXPLAIN SELECT record FROM questions WHERE project = 1 AND feature_id = ANY('{f7}') AND status = 'open'",
+    );
+    assert!(plan.contains("questions_feature"), "{plan}");
+}
