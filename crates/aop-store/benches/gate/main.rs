@@ -40,7 +40,7 @@ fn main() {
         all(&options, &folder.path().join("sqlite"), &Place::Sqlite, None);
     }
     if options.stores("postgres") {
-        let server = Server::own("-c shared_buffers=512MB -c max_connections=300");
+        let server = Server::own("-c shared_buffers=512MB -c max_connections=1000");
         server.sql("postgres", "CREATE DATABASE bench");
         let place = Place::Postgres(server.address("bench"));
         all(&options, &folder.path().join("postgres"), &place, Some(&server));
