@@ -1,7 +1,7 @@
 //! A question as it is stored.
 
 use crate::error::StoreError;
-use crate::rows::{json, parse_question};
+use crate::rows::{json, parse, parse_question};
 use aop_kernel::question::Question;
 use serde_json::value::RawValue;
 
@@ -25,9 +25,6 @@ impl Record {
 
     /// To be passed on as it is. A record that is damaged is not.
     pub fn json(&self) -> Result<&RawValue, StoreError> {
-        serde_json::from_str(&self.0).map_err(|error| StoreError::Damaged {
-            place: "question record".into(),
-            cause: error.to_string(),
-        })
+        parse("question record", &self.0)
     }
 }

@@ -7,8 +7,7 @@ use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
 use aop_kernel::lifecycle::Secret;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// A row of the log of events, together with its line in words.
@@ -206,7 +205,7 @@ pub(crate) fn parse_changed(rows: Vec<(u64, String)>) -> Result<Vec<(FeatureId, 
 }
 
 /// Reads one JSON text; `place` names it when it cannot be understood.
-pub(crate) fn parse<T: DeserializeOwned>(place: &str, text: &str) -> Result<T, StoreError> {
+pub(crate) fn parse<'a, T: Deserialize<'a>>(place: &str, text: &'a str) -> Result<T, StoreError> {
     serde_json::from_str(text)
         .map_err(|error| StoreError::Damaged { place: place.into(), cause: error.to_string() })
 }

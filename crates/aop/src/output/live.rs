@@ -21,10 +21,9 @@ impl Painter {
         Painter { painted: 0, raw }
     }
 
-    /// Columns and rows. A terminal that says 0 does not know.
+    /// Columns and rows.
     pub(crate) fn size(&self) -> (usize, usize) {
-        let known = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0);
-        known.map_or((80, 24), |(columns, rows)| (columns.into(), rows.into()))
+        known_size().unwrap_or((80, 24))
     }
 
     /// Lets lines scroll by and paints the block below them.
@@ -84,4 +83,10 @@ impl Drop for Painter {
     fn drop(&mut self) {
         self.pause();
     }
+}
+
+/// Columns and rows of the terminal. One that says 0 does not know.
+pub(crate) fn known_size() -> Option<(usize, usize)> {
+    let (columns, rows) = size().ok().filter(|(columns, rows)| *columns > 0 && *rows > 0)?;
+    Some((columns.into(), rows.into()))
 }

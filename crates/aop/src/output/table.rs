@@ -1,5 +1,6 @@
 //! A plain table: columns as wide as their widest cell, the last one takes what is left of the line.
 
+use super::live::known_size;
 use std::io::IsTerminal;
 
 /// Less than this of a text says nothing any more.
@@ -8,10 +9,8 @@ const LEAST: usize = 12;
 /// The same for the terminal at hand. Where it is too narrow the elastic column gives way; when that is not enough,
 /// the last cell of each row stands on a line of its own.
 pub(crate) fn fitting(header: &[&str], rows: &[Vec<String>], elastic: Option<usize>) -> String {
-    let is_terminal = std::io::stdout().is_terminal();
-    // A terminal that says 0 does not know.
-    let columns = if is_terminal { crossterm::terminal::size().map_or(0, |(columns, _)| columns) } else { 0 };
-    within(if columns == 0 { usize::MAX } else { columns.into() }, header, rows, elastic)
+    let size = if std::io::stdout().is_terminal() { known_size() } else { None };
+    within(size.map_or(usize::MAX, |(columns, _)| columns), header, rows, elastic)
 }
 
 fn within(room: usize, header: &[&str], rows: &[Vec<String>], elastic: Option<usize>) -> String {
