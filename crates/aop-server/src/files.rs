@@ -30,14 +30,17 @@ struct Wanted {
 pub(crate) fn start(folder: Option<PathBuf>, store: Arc<dyn Store>, warn: fn(&str)) -> (Files, Background) {
     let (wake, mut wanted) = watch::channel(Wanted::default());
     let wake = Arc::new(wake);
+    let commits = store.changes();
     let task = tokio::spawn(async move {
-        let mut done = 0;
+        let mut done = (0, *commits.borrow());
         while wanted.changed().await.is_ok() {
             let Wanted { changes, stop } = *wanted.borrow_and_update();
-            if let Some(folder) = folder.clone().filter(|_| changes != done) {
+            // The last commit too: whoever says that something changed may be stopped before it does.
+            let now = (changes, *commits.borrow());
+            if let Some(folder) = folder.clone().filter(|_| now != done) {
                 write(folder, Arc::clone(&store), warn).await;
             }
-            done = changes;
+            done = now;
             if stop {
                 return;
             }

@@ -89,7 +89,7 @@ fn what_is_due_expires_without_anybody_looking_and_the_files_show_it() {
     assert_eq!(expired.unwrap().1["actor"], "policy");
     server.stop();
     let state = std::fs::read_to_string(project.path(".aop/features/shop/state.md")).unwrap();
-    assert!(state.contains("blocked"), "{state}");
+    assert!(state.contains("status: blocked"), "{state}");
     project.assert_healthy();
 }
 
