@@ -28,6 +28,8 @@ pub(super) struct Batch<'a> {
     pub(super) recent: &'a mut Recent,
     pub(super) now: Timestamp,
     pub(super) seq: u64,
+    /// The time that the last event tells, or whatever the file told before.
+    told: Timestamp,
     /// Whether any row was written: then the time of this batch is time that has been used.
     wrote: Cell<bool>,
     /// Whether a secret was erased: then its older copies in the log have to go as well.
@@ -58,13 +60,10 @@ impl<'a> Batch<'a> {
     ) -> Result<Self, StoreError> {
         let mut counters = || {
             recent.revise(connection)?;
-            let mut query =
-                connection.prepare_cached("SELECT last_seq, last_at FROM projects WHERE project = ?1")?;
-            query
-                .query_row([PROJECT], |row| Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get::<_, i64>(1)?)))
+            recent.counters(connection)
         };
-        let (seq, last_at) = counters().map_err(|error| explain(path, &error))?;
-        let now = clock.max(Timestamp::from_millis(last_at));
+        let (seq, used) = counters().map_err(|error| explain(path, &error))?;
+        let now = clock.max(used);
         Ok(Batch {
             connection,
             path,
@@ -72,6 +71,7 @@ impl<'a> Batch<'a> {
             recent,
             now,
             seq,
+            told: used,
             wrote: Cell::new(false),
             erased: false,
             company,
@@ -96,11 +96,11 @@ impl<'a> Batch<'a> {
                 result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_))).cloned();
             return result;
         }
-        let seq = self.seq;
+        let (seq, told) = (self.seq, self.told);
         self.savepoint("SAVEPOINT member")?;
         let result = work(self);
         if !matches!(result, Ok(_) | Err(StoreError::Refused(_))) {
-            self.seq = seq;
+            (self.seq, self.told) = (seq, told);
             self.still_open()?;
             self.savepoint("ROLLBACK TO member")?;
         }
@@ -122,17 +122,18 @@ impl<'a> Batch<'a> {
         run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
-    /// Writes the counters; the result is the last event of the project, and whether a secret was erased.
+    /// Writes down the time unless an event tells it; the result is the last event of the project, and whether a secret was erased.
     pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         self.still_open()?;
+        if self.wrote.get() && self.told < self.now {
+            let sql = "UPDATE projects SET last_at = ?2 WHERE project = ?1";
+            self.execute(sql, (PROJECT, self.now.as_millis()))?;
+        }
         if self.wrote.get() {
-            self.execute(
-                "UPDATE projects SET last_seq = ?2, last_at = max(last_at, ?3) WHERE project = ?1",
-                (PROJECT, self.seq.cast_signed(), self.now.as_millis()),
-            )?;
+            self.recent.count(self.seq, self.now);
         }
         Ok((self.seq, self.erased))
     }
@@ -235,15 +236,16 @@ impl<'a> Batch<'a> {
     /// Writes the rows of a change.
     pub(super) fn write(&mut self, change: Option<&Change>) -> Result<(), StoreError> {
         let Some(change) = change else { return Ok(()) };
+        let mut previous = None;
         for row in &change.events {
             self.execute(
-                "INSERT INTO events (project, seq, feature_id, event) VALUES (?1, ?2, ?3, ?4)",
-                (PROJECT, row.seq, &row.feature_id, &row.event),
+                "INSERT INTO events (project, seq, feature_id, previous, at, question_id, line, event)
+                 VALUES (?1, ?2, ?3, ifnull(?4, (SELECT last FROM features WHERE project = ?1 AND feature_id = ?3)),
+                     ?5, ?6, ?7, ?8)",
+                (PROJECT, row.seq, &row.feature_id, previous, row.at, &row.question_id, &row.line, &row.event),
             )?;
-            self.execute(
-                "INSERT INTO log (project, feature_id, seq, at, question_id, line) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                (PROJECT, &row.feature_id, row.seq, row.at, &row.question_id, &row.line),
-            )?;
+            self.told = Timestamp::from_millis(row.at);
+            previous = Some(row.seq);
         }
         let (feature_id, status, adhoc, version) = &change.feature.columns;
         if let Some(spec) = &change.spec {
@@ -253,10 +255,11 @@ impl<'a> Batch<'a> {
             )?;
         }
         self.execute(
-            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT (project, feature_id) DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7",
-            (PROJECT, feature_id, status, adhoc, version, &change.feature.record, &change.open),
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (project, feature_id)
+             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last = ?8",
+            (PROJECT, feature_id, status, adhoc, version, &change.feature.record, &change.open, previous),
         )?;
         for QuestionRow { columns: (id, feature, status, created, expires, answered), record } in
             &change.questions

@@ -3,6 +3,7 @@
 
 use crate::error::StoreError;
 use crate::fault::crash_point;
+use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
 use std::fs::File;
 use std::path::Path;
@@ -16,6 +17,7 @@ const APPLICATION_ID: i64 = 0x616f_7031;
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_start.sql"),
     include_str!("../../migrations/sqlite/0002_fewer_trees.sql"),
+    include_str!("../../migrations/sqlite/0003_chained_events.sql"),
 ];
 
 /// How long to wait for a lock that SQLite itself holds.
@@ -155,13 +157,15 @@ pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
         .map_err(|error| unavailable(&lock, &error.to_string(), "check that .aop/ is there and writable"))
 }
 
-/// The last committed event.
-pub(super) fn last_seq(connection: &Connection, path: &Path) -> Result<u64, StoreError> {
-    let query = || {
-        let mut query = connection.prepare_cached("SELECT last_seq FROM projects WHERE project = ?1")?;
-        query.query_row([PROJECT], |row| row.get::<_, i64>(0))
-    };
-    query().map(i64::unsigned_abs).map_err(|error| explain(path, &error))
+/// The last committed event, and the latest time ever used.
+pub(super) fn counters(connection: &Connection) -> rusqlite::Result<(u64, Timestamp)> {
+    let mut query = connection.prepare_cached(
+        "SELECT ifnull(e.seq, 0), max(p.last_at, ifnull(e.at, 0))
+         FROM projects p LEFT JOIN events e ON e.seq = (SELECT max(seq) FROM events) WHERE p.project = ?1",
+    )?;
+    query.query_row([PROJECT], |row| {
+        Ok((row.get::<_, i64>(0)?.unsigned_abs(), Timestamp::from_millis(row.get(1)?)))
+    })
 }
 
 /// An unavailable store, in words.

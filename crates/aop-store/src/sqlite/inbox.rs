@@ -1,11 +1,9 @@
-//! Reading what is urgent or recent without reading all there is: the pages people look at most.
+//! Reading what is urgent without reading all there is: the page people look at most.
 
 use super::read::Reader;
 use crate::error::StoreError;
 use crate::port::{Inbox, QuestionPage};
 use crate::rows::parse_question;
-use aop_kernel::event::Recorded;
-use aop_kernel::ids::FeatureId;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::tools::QuestionFilter;
 use rusqlite::types::ToSql;
@@ -42,23 +40,6 @@ impl Reader<'_> {
             )?);
         }
         Ok(Inbox::counted(found, skip, limit, items))
-    }
-
-    /// The last events of a feature, newest first.
-    pub(super) fn last_events(
-        &self,
-        id: &FeatureId,
-        before: Option<u64>,
-        limit: usize,
-    ) -> Result<Vec<Recorded>, StoreError> {
-        let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
-        let rows = self.rows(
-            "SELECT e.seq, e.event FROM log l CROSS JOIN events e ON e.project = l.project AND e.seq = l.seq
-             WHERE l.project = ?1 AND l.feature_id = ?2 AND l.seq < ?3 ORDER BY l.seq DESC LIMIT ?4",
-            &[&id.as_str(), &before, &signed(limit)],
-            super::read::seq_and_text,
-        )?;
-        super::read::recorded(&rows)
     }
 
     fn page(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Question>, StoreError> {

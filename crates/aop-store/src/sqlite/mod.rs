@@ -6,8 +6,10 @@
 
 mod batch;
 mod bell;
+mod chain;
 mod claims;
 mod connect;
+mod glance;
 mod history;
 mod inbox;
 #[cfg(test)]
@@ -37,6 +39,7 @@ use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use batch::{Batch, EXPIRE_AT_ONCE};
+use glance::Glance;
 use read::Reader;
 use rusqlite::Connection;
 use serde_json::Value;
@@ -59,7 +62,8 @@ impl SqliteStore {
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let path = dir.join("aop.db");
         let first = connect::open_ready(&path)?;
-        let watcher = watch::Watcher::new(path.clone(), connect::last_seq(&first, &path)?);
+        let (seq, _) = connect::counters(&first).map_err(|error| connect::explain(&path, &error))?;
+        let watcher = watch::Watcher::new(path.clone(), seq);
         let writer = Writer::new(path.clone(), Arc::clone(&clock), watcher.sender());
         Ok(SqliteStore { path, clock, readers: Mutex::new(vec![first]), writer, watcher })
     }
@@ -67,6 +71,16 @@ impl SqliteStore {
     /// Runs one read on a consistent snapshot.
     fn read<T: Send + 'static>(
         &self,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<'_, T> {
+        self.glance(|_| Ok(None), work)
+    }
+
+    /// Runs one read that usually is a single statement, and so a snapshot of its own; only where that does not tell
+    /// all, a longer one.
+    fn glance<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + 'static,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         Box::pin(async move {
@@ -77,8 +91,12 @@ impl SqliteStore {
                 Some(connection) => connection,
                 None => connect::open_reader(&self.path)?,
             };
-            let result =
-                Reader::begin(&connection, &self.path, self.clock.now()).and_then(|reader| work(&reader));
+            let clock = self.clock.now();
+            let result = match look(&Glance { connection: &connection, path: &self.path, clock }) {
+                Ok(Some(seen)) => Ok(seen),
+                Ok(None) => Reader::begin(&connection, &self.path, clock).and_then(|reader| work(&reader)),
+                Err(error) => Err(error),
+            };
             self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
             result
         })
@@ -148,7 +166,8 @@ impl Store for SqliteStore {
     }
 
     fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
-        self.read(move |reader| reader.question(&id))
+        let same = id.clone();
+        self.glance(move |glance| glance.question(&same), move |reader| reader.question(&id))
     }
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
@@ -156,7 +175,8 @@ impl Store for SqliteStore {
     }
 
     fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {
-        self.read(move |reader| reader.records(&page))
+        let same = page.clone();
+        self.glance(move |glance| glance.records(&same), move |reader| reader.records(&page))
     }
 
     fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {

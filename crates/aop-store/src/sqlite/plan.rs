@@ -94,7 +94,9 @@ mod tests {
         assert!(plans.len() > 25, "the day was a full one");
         for (sql, plan) in plans {
             let plan = plan.join("; ");
-            assert!(!plan.contains("SCAN"), "{sql}\n{plan}");
+            // The chain of a feature's events is walked, each found by its number.
+            let walked = plan.replace("SCAN c;", "");
+            assert!(!walked.contains("SCAN"), "{sql}\n{plan}");
             let about = |words: &[&str]| words.iter().all(|word| sql.contains(word));
             let index = if about(&["FROM questions", "expires_at <="])
                 || about(&["FROM questions", "AND expires_at > "])
@@ -105,8 +107,8 @@ mod tests {
                 && !about(&["min("])
             {
                 "questions_inbox"
-            } else if about(&["FROM log", "feature_id = "]) {
-                "PRIMARY KEY (project=? AND feature_id=?"
+            } else if about(&["RECURSIVE chain"]) {
+                "SEARCH e USING INTEGER PRIMARY KEY (rowid=?)"
             } else {
                 continue;
             };

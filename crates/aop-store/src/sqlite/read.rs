@@ -19,7 +19,7 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 use std::cell::OnceCell;
-use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// One snapshot of the file, and the time it is looked at.
@@ -46,9 +46,8 @@ impl<'a> Reader<'a> {
         if let Some(now) = self.now.get() {
             return Ok(*now);
         }
-        let used = self.rows("SELECT last_at FROM projects WHERE project = ?1", &[], |row| row.get(0))?;
-        let used = used.into_iter().map(Timestamp::from_millis);
-        Ok(*self.now.get_or_init(|| used.fold(self.clock, Timestamp::max)))
+        let (_, used) = self.counters()?;
+        Ok(*self.now.get_or_init(|| self.clock.max(used)))
     }
 
     /// The feature with its open questions, as the clock leaves them.
@@ -216,13 +215,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn recent_answers(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
-        let rows = self.texts(
-            "SELECT record FROM questions WHERE project = ?1 AND feature_id = ?2 AND status = 'answered'
-             ORDER BY answered_at DESC, question_id DESC LIMIT ?3",
-            &[&id.as_str(), &i64::try_from(limit).unwrap_or(-1)],
-        )?;
-        let answers = rows.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.overlay(Some(id))?.answers(answers, limit))
+        Ok(self.overlay(Some(id))?.answers(self.answered_last(id, limit)?, limit))
     }
 
     pub(super) fn next_deadline(&self) -> Result<Option<Timestamp>, StoreError> {
@@ -237,19 +230,14 @@ impl<'a> Reader<'a> {
     pub(super) fn events(&self, page: &EventPage) -> Result<Vec<Recorded>, StoreError> {
         let limit = if page.limit == 0 { -1 } else { i64::try_from(page.limit).unwrap_or(-1) };
         let after = page.after.cast_signed();
-        let rows = match &page.feature {
-            Some(feature) => self.rows(
-                "SELECT e.seq, e.event FROM log l CROSS JOIN events e ON e.project = l.project AND e.seq = l.seq
-                 WHERE l.project = ?1 AND l.seq > ?2 AND l.feature_id = ?3 ORDER BY l.seq LIMIT ?4",
-                &[&after, &feature.as_str(), &limit],
-                seq_and_text,
-            ),
-            None => self.rows(
-                "SELECT seq, event FROM events WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
-                &[&after, &limit],
-                seq_and_text,
-            ),
-        }?;
+        if let Some(feature) = &page.feature {
+            return self.events_of(feature, after, limit);
+        }
+        let rows = self.rows(
+            "SELECT seq, event FROM events WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+            &[&after, &limit],
+            seq_and_text,
+        )?;
         recorded(&rows)
     }
 
@@ -264,7 +252,11 @@ impl<'a> Reader<'a> {
 
     /// The last event there is.
     pub(super) fn last_seq(&self) -> Result<u64, StoreError> {
-        super::connect::last_seq(self.connection, self.path)
+        Ok(self.counters()?.0)
+    }
+
+    fn counters(&self) -> Result<(u64, Timestamp), StoreError> {
+        super::connect::counters(self.connection).map_err(|error| explain(self.path, &error))
     }
 
     pub(super) fn feature_files(
@@ -284,29 +276,13 @@ impl<'a> Reader<'a> {
                 Ok(())
             },
         )?;
-        let mut log = String::new();
-        self.rows(
-            "SELECT at, line FROM log WHERE project = ?1 AND feature_id = ?2 ORDER BY seq",
-            &[&id.as_str()],
-            |row| {
-                let at = Timestamp::from_millis(row.get(0)?);
-                // Writing to a String cannot fail.
-                let _ = writeln!(log, "- {at} {}", row.get_ref(1)?.as_str()?);
-                Ok(())
-            },
-        )?;
-        let closed = self.texts(
-            "SELECT q.record FROM log l JOIN questions q ON q.project = l.project AND q.question_id = l.question_id
-             WHERE l.project = ?1 AND l.feature_id = ?2 AND l.seq >= ?3 AND q.status = 'answered'
-             GROUP BY q.question_id",
-            &[&id.as_str(), &since.cast_signed()],
-        )?;
-        let forms = closed
+        let forms = self.answered_since(id, since)?;
+        let forms = forms
             .iter()
             .map(|record| parse_question(record))
             .filter(|question| question.as_ref().is_ok_and(|question| question.asked.spec.is_some()))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(FeatureFiles { spec: self.spec(id)?, feature, questions, log, forms }))
+        Ok(Some(FeatureFiles { spec: self.spec(id)?, feature, questions, log: self.log_of(id)?, forms }))
     }
 
     pub(super) fn secret(&self, id: &QuestionId) -> Result<Option<Value>, StoreError> {
@@ -348,6 +324,30 @@ impl<'a> Reader<'a> {
                 .collect::<rusqlite::Result<Vec<T>>>()
         };
         run().map_err(|error| explain(self.path, &error))
+    }
+
+    /// Shows row by row, until enough has been seen.
+    pub(super) fn each_row(
+        &self,
+        sql: &str,
+        params: &[&dyn ToSql],
+        mut show: impl FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+    ) -> Result<(), StoreError> {
+        let mut all: Vec<&dyn ToSql> = vec![&PROJECT];
+        all.extend(params);
+        #[cfg(test)]
+        super::plan::note(self.connection, sql);
+        let mut run = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut rows = statement.query(all.as_slice())?;
+            while let Some(row) = rows.next()? {
+                if show(row)?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        run().map_err(|error: rusqlite::Error| explain(self.path, &error))
     }
 
     /// What SQLite itself thinks of the file; `ok` when all is well.

@@ -1,10 +1,12 @@
-//! Features as the last commits left them. A feature is usually changed several times in a row, and to read its
-//! records back costs as much as to decide. Nothing is kept once anybody else has written to the file.
+//! Features and counters as the last commits left them. A feature is usually changed several times in a row, and to
+//! read its records back costs as much as to decide. Nothing is kept once anybody else has written to the file.
 
+use super::connect;
 use crate::rows::in_list_order;
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
+use aop_kernel::time::Timestamp;
 use rusqlite::Connection;
 use std::collections::HashMap;
 
@@ -18,6 +20,7 @@ pub(super) type Kept = (Snapshot, usize);
 #[derive(Default)]
 pub(super) struct Recent {
     version: Option<i64>,
+    counters: Option<(u64, Timestamp)>,
     features: HashMap<FeatureId, Kept>,
     bytes: usize,
 }
@@ -35,6 +38,19 @@ impl Recent {
         Ok(())
     }
 
+    /// The last event and the latest time ever used.
+    pub(super) fn counters(&mut self, connection: &Connection) -> rusqlite::Result<(u64, Timestamp)> {
+        match self.counters {
+            Some(counters) => Ok(counters),
+            None => Ok(*self.counters.insert(connect::counters(connection)?)),
+        }
+    }
+
+    /// Takes the counters as a commit is about to leave them.
+    pub(super) fn count(&mut self, seq: u64, at: Timestamp) {
+        self.counters = Some((seq, at));
+    }
+
     /// Takes a feature out; whoever changes it puts it back as it is then.
     pub(super) fn take(&mut self, id: &FeatureId) -> Option<Kept> {
         let kept = self.features.remove(id)?;
@@ -47,7 +63,7 @@ impl Recent {
         state.questions.retain(Question::is_open);
         in_list_order(&mut state.questions);
         if self.bytes + bytes > ROOM {
-            self.clear();
+            self.make_room();
         }
         if bytes <= ROOM {
             self.take(&id);
@@ -57,6 +73,11 @@ impl Recent {
     }
 
     pub(super) fn clear(&mut self) {
+        self.counters = None;
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
         self.features.clear();
         self.bytes = 0;
     }

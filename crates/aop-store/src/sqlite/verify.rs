@@ -38,6 +38,27 @@ impl Reader<'_> {
             },
         )?;
         told.check_open(&open.into_iter().collect());
-        told.compare(self.last_seq()?, features, &specs.into_iter().collect(), questions)
+        let ends = self.rows("SELECT ifnull(max(last), 0) FROM features WHERE project = ?1", &[], |row| {
+            Ok(row.get::<_, i64>(0)?.unsigned_abs())
+        })?;
+        let last = ends.into_iter().max().unwrap_or_default();
+        let mut findings = told.compare(last, features, &specs.into_iter().collect(), questions)?;
+        findings.extend(self.broken_chains()?);
+        Ok(findings)
+    }
+
+    /// The features whose events do not name each other in their order.
+    fn broken_chains(&self) -> Result<Vec<String>, StoreError> {
+        let broken = self.texts(
+            "SELECT feature_id FROM (
+               SELECT feature_id, previous, lag(seq) OVER (PARTITION BY feature_id ORDER BY seq) AS before
+               FROM events WHERE project = ?1) WHERE previous IS NOT before
+             UNION
+             SELECT f.feature_id FROM features f
+             LEFT JOIN (SELECT feature_id, max(seq) AS last FROM events GROUP BY feature_id) e USING (feature_id)
+             WHERE f.project = ?1 AND f.last IS NOT e.last",
+            &[],
+        )?;
+        Ok(broken.iter().map(|id| format!("the events of feature '{id}' are not in a row")).collect())
     }
 }

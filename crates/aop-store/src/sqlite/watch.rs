@@ -3,7 +3,7 @@
 //! listens only once somebody in this process does.
 
 use super::bell::{Bell, Heard};
-use super::connect::{last_seq, open_reader};
+use super::connect::{counters, open_reader};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
@@ -66,7 +66,7 @@ fn listen(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
             let version = open.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)).ok();
             if version.is_some() && version != seen {
                 seen = version;
-                if let Ok(seq) = last_seq(open, path) {
+                if let Ok((seq, _)) = counters(open) {
                     sender.send_if_modified(|last| {
                         let grown = seq > *last;
                         *last = seq.max(*last);

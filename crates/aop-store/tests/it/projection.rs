@@ -266,7 +266,6 @@ fn a_feature_with_ten_thousand_closed_questions_projects_them_all() {
     let items = file["items"].as_array().unwrap();
     assert_eq!(items.len(), 10_000);
     assert_eq!(items[0]["question_id"], id);
-    assert_eq!(wait(w.context("a"))["human_input"]["recent_answers"].as_array().unwrap().len(), 3);
     let files = wait(w.store.feature_files(feature_id("a"), 0)).unwrap().unwrap();
     assert_eq!(files.questions.lines().count(), 10_000);
 }

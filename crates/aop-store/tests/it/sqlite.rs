@@ -227,11 +227,13 @@ fn as_first_version(dir: &Path) {
     let (today, first) = (dir.join("aop.db"), dir.join("first.db"));
     let connection = Connection::open(&first).unwrap();
     connection.execute_batch(include_str!("../../migrations/sqlite/0001_start.sql")).unwrap();
-    let same = ["projects", "specs", "questions", "log", "operations"];
+    let same = ["specs", "questions", "operations"];
     let copies = same.map(|table| format!("INSERT INTO {table} SELECT * FROM today.{table};")).concat();
     let sql = format!(
         "ATTACH '{}' AS today; {copies}
+         INSERT INTO projects SELECT project, project_id, (SELECT max(seq) FROM today.events), last_at FROM today.projects;
          INSERT INTO features SELECT project, feature_id, status, adhoc, version, record FROM today.features;
+         INSERT INTO log SELECT project, feature_id, seq, at, question_id, line FROM today.events;
          INSERT INTO events SELECT project, seq, feature_id, event FROM today.events;
          DETACH today; PRAGMA application_id = 0x616f7031; PRAGMA user_version = 1",
         today.display()
@@ -269,14 +271,19 @@ fn a_store_of_the_first_version_is_brought_up_to_date_and_keeps_everything() {
 }
 
 #[test]
-fn a_process_of_the_first_version_that_still_runs_can_change_no_feature() {
+fn a_process_of_an_earlier_version_that_still_runs_can_change_no_feature() {
     let dir = TempDir::new().unwrap();
     wait(world(dir.path()).feature("a"));
-    let as_then = "INSERT INTO features (project, feature_id, status, adhoc, version, record)
-        VALUES (1, 'a', 'qa', 0, 2, '{}')
-        ON CONFLICT (project, feature_id) DO UPDATE SET status = 'qa', version = 2, record = '{}'";
-    let refused = Connection::open(dir.path().join("aop.db")).unwrap().execute(as_then, ()).unwrap_err();
-    assert!(refused.to_string().contains("features.open"), "{refused}");
+    for (columns, values, missing) in [("", "", "features.open"), (", open", ", ''", "features.last")] {
+        let as_then = format!(
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record{columns})
+             VALUES (1, 'a', 'qa', 0, 2, '{{}}'{values})
+             ON CONFLICT (project, feature_id) DO UPDATE SET status = 'qa', version = 2, record = '{{}}'"
+        );
+        let connection = Connection::open(dir.path().join("aop.db")).unwrap();
+        let refused = connection.execute(&as_then, ()).unwrap_err();
+        assert!(refused.to_string().contains(missing), "{refused}");
+    }
 }
 
 /// Each of these is a difference between the tables and the log, or within a row; `verify` names them all.
@@ -299,6 +306,8 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         ),
         ("UPDATE specs SET spec = 'other'", "specification of feature 'a'"),
         ("UPDATE features SET open = ''", "open questions of feature 'a'"),
+        ("UPDATE features SET last = 3", "events of feature 'a'"),
+        ("UPDATE events SET previous = NULL WHERE seq = 3", "events of feature 'a'"),
     ];
     for (damage, finding) in damages {
         let dir = TempDir::new().unwrap();
