@@ -1,7 +1,10 @@
 //! The command line: global options, the list of commands, and the way from arguments to an exit code.
 
 use crate::commands;
-use crate::output::{CommandResult, Screen, report};
+use crate::output::live::known_size;
+use crate::output::style::COLOUR;
+use crate::output::wrap::wrapped;
+use crate::output::{CommandResult, Screen, print, report, talk};
 use aop_kernel::Refusal;
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use std::path::PathBuf;
@@ -9,13 +12,16 @@ use std::process::ExitCode;
 
 /// Run coding agents unattended; let them ask a human; resume each exactly once with the answer.
 #[derive(Debug, Parser)]
-#[command(name = "aop", version = VERSION, propagate_version = true, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "aop", version = VERSION, propagate_version = true, max_term_width = WIDEST, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
     #[command(subcommand)]
     command: Command,
 }
+
+/// Help is not read across a wide terminal.
+const WIDEST: usize = 100;
 
 /// The version, with the commit that an optimised build is made of (`build.rs`).
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("AOP_BUILD"), ")");
@@ -144,7 +150,11 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
     let screen = Screen::detect(asked_for_json);
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-    if screen.is_text() || is_help {
+    if screen.is_text() {
+        on_screen(error);
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    if is_help {
         // A closed pipe is the only way this fails, and then nobody is left to tell.
         let _ = error.print();
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
@@ -155,6 +165,24 @@ fn usage_error(error: &clap::Error) -> ExitCode {
         "a command is missing".clone_into(&mut message);
     }
     report(&screen, Err(Refusal::invalid_argument(message).hint(hint)))
+}
+
+/// Help or a mistake for a person. The parser would break examples anywhere, so it gets what stands below the options
+/// with spaces that it does not know, and that is broken here, like all other text.
+fn on_screen(error: &clap::Error) {
+    let again = unbroken(Cli::command()).try_get_matches().err();
+    let said = again.as_ref().unwrap_or(error).render();
+    let text = if *COLOUR { said.ansi().to_string() } else { said.to_string() };
+    let room = known_size().map_or(WIDEST, |(columns, _)| columns.min(WIDEST));
+    let text = wrapped(text.replace(NO_BREAK, " ").trim_end(), room);
+    if error.use_stderr() { talk(&text) } else { print(&text) }
+}
+
+const NO_BREAK: char = '\u{a0}';
+
+fn unbroken(command: clap::Command) -> clap::Command {
+    let below = command.get_after_help().map(|text| text.to_string().replace(' ', &NO_BREAK.to_string()));
+    command.after_help(below.unwrap_or_default()).mut_subcommands(unbroken)
 }
 
 /// What the parser says, as a message that names what is wrong and a hint that says what would be right. The

@@ -91,7 +91,8 @@ fn reply(args: &AskArgs, closed: &Closed) -> Reply {
         "answer": answer, "answered_by": field("answered_by"), "answered_at": field("answered_at"),
         "resolution": field("resolution"),
     });
-    Reply::ok(Envelope::success(&data), text).exit(exit)
+    let reply = if answer.is_some() { Reply::document } else { Reply::ok };
+    reply(Envelope::success(&data), text).exit(exit)
 }
 
 /// "90s", "15m", "2h", "1h 30m" as milliseconds.

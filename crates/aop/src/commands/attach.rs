@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
     if args.print || !screen.is_text() {
         let text = format!("cd {} && {}", found.cwd.display(), argv.join(" "));
         let data = json!({"argv": argv, "cwd": found.cwd, "engine": found.engine, "session": found.session, "role": role});
-        return Ok(Reply::ok(Envelope::success(&data), text));
+        return Ok(Reply::document(Envelope::success(&data), text));
     }
     if !found.cwd.is_dir() {
         return Err(Refusal::new(

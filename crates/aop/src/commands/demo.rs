@@ -221,8 +221,8 @@ fn report(session: &Session, root: &Path, end: &RunEnd, worktrees: Worktrees) ->
     text.push_str(&format!("  {}\n", green("aop log --feature-id newsletter")));
     text.push_str(&format!(
         "\nOn a project of your own: {}, write what you want into a file, {}.\n",
-        bold("aop init"),
-        bold("aop run checkout.md")
+        bold("`aop init`"),
+        bold("`aop run checkout.md`")
     ));
     let data = json!({"project": root, "features": end.features, "questions": questions});
     let exit = if end.reason == Reason::Stopped { INTERRUPTED } else { 0 };
@@ -237,7 +237,7 @@ fn happened(question: &Question) -> String {
             ResolutionMode::DefaultByPolicy => {
                 yellow(&format!("nobody answered; the declared default applies by policy: {}", value(answer)))
             }
-            _ => green(&format!("{} answered {}", clean(by), value(answer))),
+            _ => green(&format!("answered by {}: {}", clean(by), value(answer))),
         },
         QuestionState::Expired { resolution } => {
             yellow(resolution.note.as_deref().unwrap_or("nobody answered in time"))

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim};
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say};
 use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
@@ -59,7 +59,11 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
         let page = EventPage { after, feature: feature.clone(), limit: 0 };
         for recorded in session.wait(session.store().events(page))? {
             after = recorded.seq;
-            print(&if screen.is_text() { line(&recorded) } else { json!(recorded).to_string() });
+            if screen.is_text() {
+                say(&line(&recorded));
+            } else {
+                print(&json!(recorded).to_string());
+            }
         }
         match session.wait_patiently(&mut interrupts, changes.changed()) {
             None => return Ok(Reply::printed().exit(INTERRUPTED)),

@@ -138,7 +138,7 @@ fn compile(files: &[PathBuf], plan: &Plan) -> CommandResult {
         let _ = write!(text, "\n{}", dim(&clean(&format!("warning: {}", warning.message))));
     }
     let data = json!({"document": compiled.spec, "warnings": compiled.warnings});
-    Ok(Reply::ok(Envelope::success(&data), text))
+    Ok(Reply::document(Envelope::success(&data), text))
 }
 
 #[cfg(test)]

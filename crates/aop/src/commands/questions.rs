@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, args: &QuestionsArgs) -> CommandResult {
             QuestionFilter::All => "No questions yet.".to_owned(),
         });
     } else if args.status == "open" {
-        text.push(format!("{} answers them here, one after the other.", bold("aop answer")));
+        text.push(format!("{} answers them here, one after the other.", bold("`aop answer`")));
     } else {
         text.push(dim(&format!("{} listed", text.len())));
     }

@@ -4,7 +4,7 @@ use crate::agent;
 use crate::cli::Global;
 use crate::config::Switch;
 use crate::output::style::bold;
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, warn};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
 use crate::project::Project;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_server::{Ended, Ready, Serve, TlsFiles, serve_http};
@@ -110,9 +110,9 @@ fn line(ready: &Ready) {
 
 /// For a person.
 fn told(ready: &Ready) {
-    print(&format!("Serving on {}\n", bold(&ready.url)));
-    print(&format!("Sign in:  {}\n", ready.login_url));
-    print("The link is good until this process ends. Ctrl-C stops it.");
+    say(&format!("Serving on {}\n", bold(&ready.url)));
+    say(&format!("Sign in:  {}\n", ready.login_url));
+    say("The link is good until this process ends. Ctrl-C stops it.");
 }
 
 fn open(ready: &Ready, tell: fn(&Ready)) {

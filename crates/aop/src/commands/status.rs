@@ -109,7 +109,7 @@ pub(crate) fn overview(features: &[Value]) -> String {
     if waiting > 0 {
         let what =
             if waiting == 1 { "1 feature waits".to_owned() } else { format!("{waiting} features wait") };
-        text.push_str(&format!("\n\n{} for an answer: {}", what, bold("aop answer")));
+        text.push_str(&format!("\n\n{} for an answer: {}", what, bold("`aop answer`")));
     }
     text
 }

@@ -130,7 +130,7 @@ fn copy_to(project: Project, to: &str) -> CommandResult {
         bold(&target.shown()),
         dim(&format!("(sha256 {})", &copied.digest[..16])),
         bold(&format!("store: {setting}")),
-        bold("aop init")
+        bold("`aop init`")
     );
     Ok(Reply::ok(Envelope::success(&data), text))
 }

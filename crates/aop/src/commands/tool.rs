@@ -60,7 +60,7 @@ pub(crate) fn run(global: &Global, args: ToolArgs) -> CommandResult {
     let envelope = session.call(tool, &input)?;
     let text = serde_json::from_str::<Value>(envelope.as_str())
         .map_or_else(|_| envelope.as_str().to_owned(), |value| format!("{value:#}"));
-    Ok(Reply::ok(envelope, text))
+    Ok(Reply::document(envelope, text))
 }
 
 /// Reads a role; the refusal lists them.

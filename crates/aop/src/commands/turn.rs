@@ -64,7 +64,7 @@ struct JudgeArgs {
 pub(crate) fn run(args: &TurnArgs) -> CommandResult {
     let TurnCommand::Judge(args) = &args.command;
     let (data, text) = judged(args)?;
-    Ok(Reply::ok(Envelope::success(&data), text))
+    Ok(Reply::document(Envelope::success(&data), text))
 }
 
 /// The outcome for programs and in words.

@@ -2,6 +2,7 @@
 //! them. Nothing is kept of them when they are erased.
 
 use super::table::fit;
+use super::wrap::wrapped;
 use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode, size};
 use crossterm::{QueueableCommand, queue};
@@ -33,7 +34,7 @@ impl Painter {
         // A terminal that is gone is no reason to stop working.
         let _ = self.clear(&mut out);
         for line in above {
-            let _ = write!(out, "{}\r\n", line.replace('\n', "\r\n"));
+            let _ = write!(out, "{}\r\n", wrapped(line, columns).replace('\n', "\r\n"));
         }
         for line in block {
             let _ = write!(out, "{}\r\n", fit(line, columns.saturating_sub(1)));

@@ -5,29 +5,37 @@ pub(crate) mod question;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod when;
+pub(crate) mod wrap;
 
 use aop_kernel::{Envelope, Refusal};
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use style::{bold, clean, dim, red, yellow};
+use wrap::fitted;
 
 /// What a command has to say: the envelope for programs, the same in words for people, and the exit code.
 /// Without an envelope the command has printed its own format already.
 pub(crate) struct Reply {
     envelope: Option<Envelope>,
     text: String,
+    show: fn(&str),
     exit: u8,
 }
 
 impl Reply {
     /// A plain success.
     pub(crate) fn ok(envelope: Envelope, text: impl Into<String>) -> Self {
-        Reply { envelope: Some(envelope), text: text.into(), exit: 0 }
+        Reply { envelope: Some(envelope), text: text.into(), show: say, exit: 0 }
+    }
+
+    /// The same with a document or a command for text, which is copied and therefore stays as it is.
+    pub(crate) fn document(envelope: Envelope, text: impl Into<String>) -> Self {
+        Reply { show: print, ..Reply::ok(envelope, text) }
     }
 
     /// The command has printed what there is to print.
     pub(crate) fn printed() -> Self {
-        Reply { envelope: None, text: String::new(), exit: 0 }
+        Reply { envelope: None, text: String::new(), show: print, exit: 0 }
     }
 
     /// The same with another exit code.
@@ -63,8 +71,10 @@ impl Screen {
 pub(crate) fn report(screen: &Screen, result: CommandResult) -> ExitCode {
     let exit = match result {
         Ok(reply) => {
-            if let Some(envelope) = &reply.envelope {
-                print(if screen.text { reply.text.trim_end() } else { envelope.as_str() });
+            match &reply.envelope {
+                Some(_) if screen.text => (reply.show)(reply.text.trim_end()),
+                Some(envelope) => print(envelope.as_str()),
+                None => {}
             }
             reply.exit
         }
@@ -94,7 +104,7 @@ fn violations(refusal: &Refusal) -> Vec<String> {
             let field = |key: &str| clean(found[key].as_str().unwrap_or_default());
             let path = field("path");
             let place = if path.is_empty() { "(document)".to_owned() } else { path };
-            format!("{} {} {}", bold(&place), field("message"), dim(&format!("→ {}", field("hint"))))
+            format!("{}  {} {}", bold(&place), field("message"), dim(&format!("→ {}", field("hint"))))
         })
         .collect()
 }
@@ -104,6 +114,11 @@ pub(crate) fn print(line: &str) {
     let mut stdout = std::io::stdout().lock();
     let _ = writeln!(stdout, "{line}");
     let _ = stdout.flush();
+}
+
+/// Words for a person on stdout.
+pub(crate) fn say(text: &str) {
+    print(&fitted(text, &std::io::stdout()));
 }
 
 /// Bytes of a file on stdout, as they are. `Ok(false)` when the reader went away.
@@ -116,9 +131,10 @@ pub(crate) fn pour(mut from: impl std::io::Read) -> std::io::Result<bool> {
     }
 }
 
-/// One line of talk on stderr.
-pub(crate) fn talk(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+/// Words for a person on stderr.
+pub(crate) fn talk(text: &str) {
+    let text = fitted(text, &std::io::stderr());
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
 /// Something the user should know although the command succeeded.

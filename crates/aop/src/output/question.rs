@@ -77,7 +77,7 @@ fn ending(question: &Question) -> String {
     match &question.state {
         QuestionState::Open => {
             let until =
-                question.expires_at.map(|at| format!(" · expires {}", relative(at))).unwrap_or_default();
+                question.expires_at.map(|at| format!("  expires {}", relative(at))).unwrap_or_default();
             let command =
                 format!("aop answer --feature-id {} --question-id {id} --answer …", question.feature_id);
             format!("    {}{}\n", green(&command), dim(&until))

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::LazyLock;
 
 /// Colour only when both streams a person sees are a terminal, and nothing in the environment objects.
-static COLOUR: LazyLock<bool> = LazyLock::new(|| {
+pub(crate) static COLOUR: LazyLock<bool> = LazyLock::new(|| {
     let objects = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     std::io::stdout().is_terminal() && std::io::stderr().is_terminal() && !objects("NO_COLOR") && !dumb

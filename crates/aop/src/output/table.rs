@@ -1,7 +1,9 @@
 //! A plain table: columns as wide as their widest cell, the last one takes what is left of the line.
 
 use super::live::known_size;
+use super::wrap::wrapped;
 use std::io::IsTerminal;
+use unicode_width::UnicodeWidthStr;
 
 /// Less than this of a text says nothing any more.
 const LEAST: usize = 12;
@@ -44,7 +46,7 @@ fn within(room: usize, header: &[&str], rows: &[Vec<String>], elastic: Option<us
     for (line, row) in text.lines().skip(1).zip(rows) {
         lines.push(line.to_owned());
         lines.extend(
-            row.last().filter(|cell| seen(cell) > 0).map(|cell| fit(&format!("  {name} {cell}"), room)),
+            row.last().filter(|cell| seen(cell) > 0).map(|cell| wrapped(&format!("  {name} {cell}"), room)),
         );
     }
     lines.join("\n")
@@ -57,7 +59,7 @@ fn narrowed(rows: &[Vec<String>], column: usize, width: usize) -> Vec<Vec<String
 }
 
 fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
-    let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
+    let mut widths: Vec<usize> = header.iter().map(|cell| seen(cell)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(seen(cell));
@@ -86,48 +88,49 @@ pub(crate) fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// How many characters of a cell are visible: colour codes are not.
-fn seen(cell: &str) -> usize {
-    let mut count = 0;
-    let mut in_code = false;
-    for c in cell.chars() {
-        match (in_code, c) {
-            (false, '\x1b') => in_code = true,
-            (false, _) => count += 1,
-            (true, 'm') => in_code = false,
-            (true, _) => {}
-        }
-    }
-    count
+/// How many columns a text takes: colour codes take none, a wide character two, a tab as many as it may.
+pub(crate) fn seen(text: &str) -> usize {
+    let plain = plain(text);
+    plain.width() + 7 * plain.matches('\t').count()
 }
 
-/// Cuts a line that may carry colour to so many visible characters.
+/// A text without its colour codes.
+pub(crate) fn plain(text: &str) -> String {
+    let mut in_code = false;
+    let is_seen = |c: &char| {
+        let code = in_code || *c == '\x1b';
+        in_code = code && *c != 'm';
+        !code
+    };
+    text.chars().filter(is_seen).collect()
+}
+
+/// Cuts a line that may carry colour to so many columns.
 pub(crate) fn fit(line: &str, width: usize) -> String {
-    if seen(line) <= width {
-        return line.to_owned();
-    }
+    if seen(line) <= width { line.to_owned() } else { format!("{}…\x1b[0m", begin(line, width)) }
+}
+
+/// What of a line fits beside the mark that it is cut.
+fn begin(line: &str, width: usize) -> String {
     let mut kept = String::new();
     let (mut count, mut in_code) = (0, false);
     for c in line.chars() {
-        let is_seen = !in_code && c != '\x1b';
-        if is_seen && count + 1 >= width {
+        let code = in_code || c == '\x1b';
+        let columns = if code { 0 } else { seen(c.encode_utf8(&mut [0; 4])) };
+        if count + columns >= width {
             break;
         }
-        count += usize::from(is_seen);
-        in_code = if in_code { c != 'm' } else { c == '\x1b' };
+        count += columns;
+        in_code = code && c != 'm';
         kept.push(c);
     }
-    format!("{kept}…\x1b[0m")
+    kept
 }
 
-/// Cuts a text to one line of so many characters.
+/// Cuts a text to one line of so many columns.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let line = aop_kernel::log::one_line(text);
-    if line.chars().count() <= width {
-        return line;
-    }
-    let kept: String = line.chars().take(width.saturating_sub(1)).collect();
-    format!("{kept}…")
+    if seen(&line) <= width { line } else { format!("{}…", begin(&line, width)) }
 }
 
 #[cfg(test)]
@@ -175,5 +178,7 @@ mod tests {
     fn a_long_cell_is_cut_with_a_mark() {
         assert_eq!(cut("one two three", 7), "one tw…");
         assert_eq!(cut("one\ntwo", 7), "one two");
+        assert_eq!(cut("世界世界", 7), "世界世…");
+        assert_eq!(fit("世界世界", 6), "世界…\x1b[0m");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::output::style::{clean, dim};
 use crate::output::talk;
+use crate::output::wrap::fitted;
 use inquire::{InquireError, MultiSelect, Password, PasswordDisplayMode, Select, Text};
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -14,20 +15,25 @@ pub(super) enum Stop {
     Failed(String),
 }
 
+/// What stands before a question.
+const MARK: &str = "? ";
+
 /// The last entry of a list that also takes free text.
 const OTHER: &str = "something else …";
 
 /// Draws the request and waits for the human.
 pub(super) fn draw(input: &Value) -> Result<Value, Stop> {
     let text = |key: &str| clean(input[key].as_str().unwrap_or_default());
-    let question = text("question");
+    // The prompt is drawn on stderr, behind a mark.
+    let question = fitted(&format!("{MARK}{}", text("question")), &std::io::stderr());
+    let question = question.strip_prefix(MARK).unwrap_or(&question);
     let options: Vec<&Value> = input["options"].as_array().into_iter().flatten().collect();
     previews(&options);
     let drawn = match input["kind"].as_str() {
-        Some("select") => select(&question, &options, input["allow_other"] == true),
-        Some("multi_select") => multi_select(&question, &options, input["allow_other"] == true),
-        _ if input["secret"] == true => secret(&question),
-        _ => free_text(&question, ""),
+        Some("select") => select(question, &options, input["allow_other"] == true),
+        Some("multi_select") => multi_select(question, &options, input["allow_other"] == true),
+        _ if input["secret"] == true => secret(question),
+        _ => free_text(question, ""),
     };
     match drawn {
         Ok(Some(reply)) => Ok(reply),

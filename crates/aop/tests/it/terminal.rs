@@ -3,10 +3,19 @@
 use crate::support::{Project, binary, finish, question};
 use std::process::Command;
 
-/// Runs a command on a terminal without colour and gives the screen.
+/// Runs a command on a terminal without colour, of which nobody says how wide it is, and gives the screen.
 fn screen(project: &Project, args: &str) -> String {
+    shown(project, &format!("{} {args}", binary()))
+}
+
+/// The same on a terminal of so many columns.
+fn narrow(project: &Project, columns: usize, args: &str) -> String {
+    shown(project, &format!("stty cols {columns} rows 40; {} {args}", binary()))
+}
+
+fn shown(project: &Project, line: &str) -> String {
     let mut command = Command::new("script");
-    command.args(["--quiet", "--return", "--command", &format!("{} {args}", binary()), "/dev/null"]);
+    command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
     command
         .current_dir(project.root())
         .env_clear()
@@ -66,6 +75,45 @@ fn an_escape_sequence_in_a_prompt_never_reaches_the_terminal() {
     let text = screen(&project, "questions");
     assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{text:?}");
     assert!(text.contains("hello ]0;owned[2Jworld"), "{text}");
+}
+
+#[test]
+fn text_on_a_narrow_terminal_breaks_between_words() {
+    let project = Project::with_feature();
+    let prompt = "Which of the databases that were looked at should the orders go into?";
+    let mut input = question("shop", "op-1");
+    input["prompt"] = serde_json::json!(prompt);
+    project.tool("feature.question_create", "builder", &input).data();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // A command is copied, so it stays whole however narrow it is.
+    let example = r#"  aop ask "Which database?" --choice PostgreSQL --choice SQLite"#;
+    let commands = [example, "  answer=$(aop ask", "  aop ask \"Settings", "    aop answer --feature-id"];
+    for columns in [40, 60, 80, 100] {
+        let said = |args: &str| {
+            let text = narrow(&project, columns, args);
+            let is_command = |line: &str| commands.iter().any(|command| line.starts_with(command));
+            let mut lines = text.lines().filter(|line| !is_command(line));
+            assert!(lines.all(|line| line.chars().count() <= columns), "{columns}: {text}");
+            text
+        };
+        for args in ["runners", "questions --status bad", "explain internal", "ask --help"] {
+            assert_eq!(words(&said(args)), words(&screen(&project, args)), "{columns}");
+        }
+        assert!(words(&said("questions")).contains(prompt), "{columns}");
+        assert!(said("ask --help").lines().any(|line| line == example), "{columns}");
+    }
+}
+
+#[test]
+fn what_is_piped_or_asked_for_as_json_is_not_broken_for_a_narrow_terminal() {
+    let project = Project::new();
+    let hint = "hint: status is one of open, answered, expired, withdrawn, all";
+    let told = |args: &str| narrow(&project, 40, args);
+    assert!(told("questions --status bad").contains("\n  expired"));
+    assert!(told("questions --status bad 2>&1 >/dev/tty | cat").lines().any(|line| line == hint));
+    let json = told("questions --status bad --json");
+    assert_eq!(json.lines().count(), 1, "{json}");
+    serde_json::from_str::<serde_json::Value>(&json).unwrap();
 }
 
 #[test]

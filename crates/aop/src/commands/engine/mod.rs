@@ -128,14 +128,14 @@ fn show_command(args: &CommandArgs) -> CommandResult {
     let words: Vec<String> = line.argv.iter().map(|word| shell_quoted(word)).collect();
     let text =
         format!("{}\n(the prompt goes to {})", words.join(" "), line.prompt.as_str().replace('_', " "));
-    Ok(Reply::ok(Envelope::success(&data), text))
+    Ok(Reply::document(Envelope::success(&data), text))
 }
 
 fn show_patch(args: &PatchArgs) -> Reply {
     let EngineAndMode { engine, mode } = args.target;
     let text = patch(&PatchFor { engine, mode, role: args.role, artifacts: &args.artifacts });
     let data = json!({"engine": engine, "mode": mode, "role": args.role, "text": text});
-    Reply::ok(Envelope::success(&data), text)
+    Reply::document(Envelope::success(&data), text)
 }
 
 /// So that people can paste the line.

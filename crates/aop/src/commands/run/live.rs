@@ -7,7 +7,7 @@ use crate::output::live::Painter;
 use crate::output::question::above_prompt;
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::table::fit;
-use crate::output::{print, talk};
+use crate::output::{say, talk};
 use crate::project::operation_id;
 use crate::prompt;
 use aop_kernel::event::{Event, Recorded};
@@ -32,6 +32,8 @@ use tokio::task::JoinHandle;
 const TICK: Duration = Duration::from_millis(100);
 /// How often times are painted anew when nothing moves.
 const STILL: Duration = Duration::from_secs(5);
+/// How many lines of the terminal an event takes at most; `aop log` has all of it.
+const LONGEST: usize = 3;
 /// How many open questions are looked at.
 const SHOWN_QUESTIONS: usize = 20;
 
@@ -64,7 +66,7 @@ pub(crate) struct Watched<'a> {
 impl Live {
     /// Takes the terminal.
     pub(crate) fn start(watched: Watched<'_>, notices: mpsc::UnboundedReceiver<Notice>) -> Self {
-        print(&dim(&format!("run {}", watched.info.run_id)));
+        say(&dim(&format!("run {}", watched.info.run_id)));
         let (messages, inbox) = channel();
         let (stop, stopped) = watch::channel(false);
         let feeder =
@@ -92,7 +94,7 @@ impl Live {
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         if let Some(end) = end {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
-            print(&overview(&features));
+            say(&overview(&features));
         }
     }
 }
@@ -228,7 +230,7 @@ impl View {
             }
             Message::Said(Notice::Started { .. }) => Vec::new(),
             Message::Said(Notice::Waits { feature_id, text }) => {
-                vec![format!("{} {}", bold(feature_id.as_str()), yellow(&clean(&text)))]
+                vec![format!("{}  {}", bold(feature_id.as_str()), yellow(&clean(&text)))]
             }
             Message::Said(Notice::Warning(text)) => vec![format!("{} {}", yellow("warning:"), clean(&text))],
             Message::Event(recorded) => {
@@ -236,11 +238,11 @@ impl View {
                     painter.bell();
                 }
                 let line = format!(
-                    "{} {}",
+                    "{}  {}",
                     bold(recorded.stamped.feature_id.as_str()),
                     clean(&aop_kernel::log::sentence(&recorded.stamped))
                 );
-                let line = fit(&line, painter.size().0.saturating_sub(1));
+                let line = fit(&line, LONGEST * painter.size().0);
                 if is_passing(&recorded.stamped.event) { Vec::new() } else { vec![line] }
             }
         }

@@ -221,7 +221,7 @@ fn dialogue(spec: &Path, target: Target, replies: &[Value], settings: &Settings)
             .fact("violations", found)
     })?;
     let text = told(&dialogue, &report);
-    Ok(Reply::ok(Envelope::success(&report), text))
+    Ok(Reply::document(Envelope::success(&report), text))
 }
 
 fn told(dialogue: &Dialogue, report: &Value) -> String {
@@ -247,7 +247,7 @@ fn import(from: Source, call: &Path, topic: Option<&str>) -> CommandResult {
         }
     })?;
     let text = clean(&serde_json::to_string_pretty(&spec).unwrap_or_default());
-    Ok(Reply::ok(Envelope::success(&json!({"spec": spec})), text))
+    Ok(Reply::document(Envelope::success(&json!({"spec": spec})), text))
 }
 
 impl From<Tool> for Target {
