@@ -97,7 +97,7 @@ impl Projector {
 
     /// The files that are missing or differ from what the store would write.
     pub async fn stale(&self, store: &dyn Store) -> Result<Vec<PathBuf>, ProjectionError> {
-        let (features, _) = store.changed_since(0).await?;
+        let (features, last) = store.changed_since(0).await?;
         let mut stale = Vec::new();
         for (id, first) in features {
             for (path, content) in self.files_of(store, &id, first).await? {
@@ -110,7 +110,9 @@ impl Projector {
         // depends on the moment, and a difference says nothing.
         let now = store.now().await?;
         let settled = store.next_deadline().await?.is_none_or(|deadline| deadline > now);
-        if settled && differs(&self.index(), &render::index(&listed(store).await?)) {
+        // Nothing is written before the first event.
+        let written = last > 0 || self.index().exists();
+        if written && settled && differs(&self.index(), &render::index(&listed(store).await?)) {
             stale.push(self.index());
         }
         Ok(stale)

@@ -117,6 +117,11 @@ fn what_is_piped_or_asked_for_as_json_is_not_broken_for_a_narrow_terminal() {
 }
 
 #[test]
+fn a_new_project_is_healthy() {
+    Project::new().assert_healthy();
+}
+
+#[test]
 fn walking_the_inbox_of_an_unknown_feature_is_refused_by_name() {
     let project = Project::with_feature();
     assert!(screen(&project, "answer --feature-id shop").contains("Nothing waits for an answer."));
