@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: what a package holds, as a folder and an archive of it: the optimised binary that knows its
-//! commit, man pages, completions, licences, and a list of all that was compiled in.
+//! commit, man pages, completions, all that can be read about it, licences, and a list of all that was compiled in.
 
 use crate::{dependencies, process};
 use anyhow::{Context, Result, ensure};
@@ -9,6 +9,19 @@ use std::process::Command;
 
 /// The shells that completions are made for.
 const SHELLS: &[(&str, &str)] = &[("bash", "aop.bash"), ("zsh", "_aop"), ("fish", "aop.fish")];
+
+/// What can be read. The files link each other, so they stand to each other as they do here.
+const PAPERS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE-APACHE",
+    "LICENSE-MIT",
+    "docs",
+    "examples",
+    "schemas",
+];
 
 /// Builds into `target/package/`.
 pub(crate) fn run() -> Result<()> {
@@ -26,9 +39,7 @@ pub(crate) fn run() -> Result<()> {
     for (shell, file) in SHELLS {
         fs::write(package.join("completions").join(file), aop(&binary, &["completions", shell])?)?;
     }
-    for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
-        fs::copy(process::root().join(file), package.join(file)).context(file)?;
-    }
+    papers(&package)?;
     let version = String::from_utf8(aop(&binary, &["--version"])?)?;
     let list = dependencies::sbom(version.trim().trim_start_matches("aop "))?;
     fs::write(package.join("sbom.cdx.json"), format!("{list:#}\n"))?;
@@ -48,8 +59,57 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
+fn papers(package: &Path) -> Result<()> {
+    let mut copy = Command::new("cp");
+    copy.arg("-R").args(PAPERS).arg(package).current_dir(process::root());
+    ensure!(copy.status().context("cp does not start")?.success(), "cp failed");
+    Ok(())
+}
+
 fn aop(binary: &Path, args: &[&str]) -> Result<Vec<u8>> {
     let output = Command::new(binary).args(args).env_clear().output()?;
     ensure!(output.status.success(), "aop {} failed", args.join(" "));
     Ok(output.stdout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::papers;
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
+    /// The pages in a folder and below it.
+    fn pages(folder: &Path) -> Vec<PathBuf> {
+        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        paths
+            .flat_map(|path| if path.is_dir() { pages(&path) } else { vec![path] })
+            .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+            .collect()
+    }
+
+    #[test]
+    fn every_link_of_the_package_leads_to_a_file_in_it() {
+        let package = tempfile::tempdir().unwrap();
+        papers(package.path()).unwrap();
+        let root = package.path().canonicalize().unwrap();
+        let (mut broken, mut seen) = (Vec::new(), 0);
+        for page in pages(&root) {
+            let text = fs::read_to_string(&page).unwrap();
+            // In code, brackets are no links.
+            let outside = text.split("\n```").step_by(2).flat_map(|part| part.split('`').step_by(2));
+            let outside = outside.collect::<Vec<_>>().join("code");
+            for link in outside.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+                if link.is_empty() || link.contains("://") {
+                    continue;
+                }
+                seen += 1;
+                let target = page.parent().unwrap().join(link).canonicalize();
+                if !target.is_ok_and(|target| target.starts_with(&root)) {
+                    broken.push(format!("{}: {link}", page.display()));
+                }
+            }
+        }
+        assert!(seen > 80, "only {seen} links were found");
+        assert!(broken.is_empty(), "{broken:#?}");
+    }
 }
