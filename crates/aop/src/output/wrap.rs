@@ -90,11 +90,12 @@ fn words(line: &str) -> Vec<Range<usize>> {
     words
 }
 
-/// `aop …`, `cd …`, or the first behind an assignment. A sentence about the program ends like one.
+/// A line that goes into a shell, or the rest of one. A sentence about the program ends like one.
 fn is_command(line: &str) -> bool {
     let first = line.split(' ').next().unwrap_or_default();
-    let begins = matches!(first, "aop" | "cd") || first.contains('=') && line.contains("aop ");
-    begins && !line.ends_with('.')
+    let begins = matches!(first, "aop" | "cd" | "curl" | "tail") || first.starts_with("--");
+    let assigns = first.contains('=') && line.contains("aop ");
+    (begins || assigns) && !line.ends_with('.')
 }
 
 /// What a line that goes on begins with: its text stands below its text, behind a mark, a label or other columns.
@@ -175,6 +176,7 @@ mod tests {
             lines(&format!("Then type `{command}`, and wait."), 20),
             ["Then type".to_owned(), format!("`{command}`,"), "and wait.".to_owned()]
         );
+        assert_eq!(lines("      --spec a.md --plain", 12), ["      --spec a.md --plain"]);
         // A sentence about the program is none, and a backtick alone holds nothing together.
         assert_eq!(lines("aop is installed here", 12), ["aop is", "installed", "here"]);
         assert_eq!(lines("  aop broke a rule.", 12), ["  aop broke", "  a rule."]);

@@ -79,7 +79,7 @@ fn select(question: &str, options: &[&Value], other: bool) -> Result<Option<Valu
     if other {
         list.push(OTHER.to_owned());
     }
-    let help = "↑↓ choose, type to filter, enter to answer, esc to leave it";
+    let help = "↑↓ choose, type to filter, enter answers, esc leaves it";
     // The entry for other text stays whatever is typed, and takes over what was.
     let typed = RefCell::new(String::new());
     let scorer = |input: &str, entry: &String, text: &str, index: usize| {
