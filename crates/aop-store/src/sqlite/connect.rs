@@ -4,7 +4,7 @@
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use aop_kernel::time::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig};
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -45,10 +45,14 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// The connection that writes.
-pub(super) fn open_writer(path: &Path) -> Result<Connection, StoreError> {
-    let connection = open_existing(path)?;
+/// The connection that writes: one that has read until now, or another.
+pub(super) fn open_writer(path: &Path, spare: Option<Connection>) -> Result<Connection, StoreError> {
+    let connection = match spare {
+        Some(connection) => connection,
+        None => open_existing(path)?,
+    };
     let settings = || {
+        connection.pragma_update(None, "query_only", false)?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         // An erased secret leaves no copy in free pages.
         connection.pragma_update(None, "secure_delete", true)?;
@@ -71,6 +75,9 @@ fn open_existing(path: &Path) -> Result<Connection, StoreError> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // Closing the last connection must not cost a checkpoint: one-shot commands would each pay for it.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+        // A statement stays as it was prepared whatever it is given: its way is fixed by a test (`plan`), and to
+        // prepare it anew costs more than a page of questions.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     };
     open().map_err(|error| explain(path, &error))
@@ -159,13 +166,11 @@ pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
 
 /// The last committed event, and the latest time ever used.
 pub(super) fn counters(connection: &Connection) -> rusqlite::Result<(u64, Timestamp)> {
-    let mut query = connection.prepare_cached(
-        "SELECT ifnull(e.seq, 0), max(p.last_at, ifnull(e.at, 0))
-         FROM projects p LEFT JOIN events e ON e.seq = (SELECT max(seq) FROM events) WHERE p.project = ?1",
-    )?;
-    query.query_row([PROJECT], |row| {
-        Ok((row.get::<_, i64>(0)?.unsigned_abs(), Timestamp::from_millis(row.get(1)?)))
-    })
+    let mut used = connection.prepare_cached("SELECT last_at FROM projects WHERE project = ?1")?;
+    let used = Timestamp::from_millis(used.query_row([PROJECT], |row| row.get(0))?);
+    let mut last = connection.prepare_cached("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1")?;
+    let last = last.query_row((), |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
+    Ok(last.map_or((0, used), |(seq, at)| (seq.unsigned_abs(), used.max(Timestamp::from_millis(at)))))
 }
 
 /// An unavailable store, in words.

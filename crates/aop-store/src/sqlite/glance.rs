@@ -60,19 +60,17 @@ impl Glance<'_> {
         match &page.after {
             None => self.page(
                 concat!(
-                    "SELECT ",
+                    "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND NOT ",
                     something_is_due!(),
-                    ", record FROM questions WHERE project = ?1 AND status = 'open'
-                     ORDER BY created_at, question_id LIMIT ?3"
+                    " ORDER BY created_at, question_id LIMIT ?3"
                 ),
                 &[&PROJECT, &clock, &limit],
             ),
             Some((at, id)) => self.page(
                 concat!(
-                    "SELECT ",
+                    "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND NOT ",
                     something_is_due!(),
-                    ", record FROM questions WHERE project = ?1 AND status = 'open'
-                     AND (created_at, question_id) > (?4, ?5) ORDER BY created_at, question_id LIMIT ?3"
+                    " AND (created_at, question_id) > (?4, ?5) ORDER BY created_at, question_id LIMIT ?3"
                 ),
                 &[&PROJECT, &clock, &limit, &at.as_millis(), &id.as_str()],
             ),
@@ -82,17 +80,11 @@ impl Glance<'_> {
     fn page(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Vec<Record>>, StoreError> {
         let run = || {
             let mut statement = self.prepare(sql)?;
-            let mut rows = statement.query(params)?;
-            let mut records = Vec::new();
-            while let Some(row) = rows.next()? {
-                if row.get(0)? {
-                    return Ok(None);
-                }
-                records.push(Record::stored(row.get(1)?));
-            }
-            Ok(Some(records).filter(|records| !records.is_empty()))
+            let records = statement.query_map(params, |row| Ok(Record::stored(row.get(0)?)))?;
+            records.collect::<rusqlite::Result<Vec<_>>>()
         };
-        run().map_err(|error: rusqlite::Error| explain(self.path, &error))
+        let records = run().map_err(|error| explain(self.path, &error))?;
+        Ok(Some(records).filter(|records| !records.is_empty()))
     }
 
     fn prepare(&self, sql: &str) -> rusqlite::Result<rusqlite::CachedStatement<'_>> {

@@ -46,13 +46,13 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::oneshot;
-use writer::Writer;
+use writer::{Spare, Writer};
 
 /// The embedded store of one project.
 pub struct SqliteStore {
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    readers: Mutex<Vec<Connection>>,
+    spare: Spare,
     writer: Writer,
     watcher: watch::Watcher,
 }
@@ -64,8 +64,9 @@ impl SqliteStore {
         let first = connect::open_ready(&path)?;
         let (seq, _) = connect::counters(&first).map_err(|error| connect::explain(&path, &error))?;
         let watcher = watch::Watcher::new(path.clone(), seq);
-        let writer = Writer::new(path.clone(), Arc::clone(&clock), watcher.sender());
-        Ok(SqliteStore { path, clock, readers: Mutex::new(vec![first]), writer, watcher })
+        let spare = Spare::new(Mutex::new(vec![first]));
+        let writer = Writer::new(path.clone(), Arc::clone(&clock), watcher.sender(), Arc::clone(&spare));
+        Ok(SqliteStore { path, clock, spare, writer, watcher })
     }
 
     /// Runs one read on a consistent snapshot.
@@ -73,33 +74,44 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
-        self.glance(|_| Ok(None), work)
+        let now = self.clock.now();
+        Box::pin(
+            async move { self.on_spare(|connection| work(&Reader::begin(connection, &self.path, now)?)) },
+        )
     }
 
     /// Runs one read that usually is a single statement, and so a snapshot of its own; only where that does not tell
-    /// all, a longer one.
+    /// all, a longer one. Whatever is that short may use the connection that writes, while nobody does.
     fn glance<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + 'static,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
+        let now = self.clock.now();
         Box::pin(async move {
-            let mut pool = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
-            let pooled = pool.pop();
-            drop(pool);
-            let connection = match pooled {
-                Some(connection) => connection,
-                None => connect::open_reader(&self.path)?,
+            let look = |connection: &Connection| look(&Glance { connection, path: &self.path, clock: now });
+            let seen = match self.writer.read_here(look) {
+                Ok(seen) => seen,
+                Err(look) => self.on_spare(look),
             };
-            let clock = self.clock.now();
-            let result = match look(&Glance { connection: &connection, path: &self.path, clock }) {
-                Ok(Some(seen)) => Ok(seen),
-                Ok(None) => Reader::begin(&connection, &self.path, clock).and_then(|reader| work(&reader)),
-                Err(error) => Err(error),
-            };
-            self.readers.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-            result
+            match seen? {
+                Some(seen) => Ok(seen),
+                None => self.read(work).await,
+            }
         })
+    }
+
+    /// Reads on a connection that nobody else uses meanwhile.
+    fn on_spare<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = spare().pop();
+        let connection = match found {
+            Some(connection) => connection,
+            None => connect::open_reader(&self.path)?,
+        };
+        let result = read(&connection);
+        spare().push(connection);
+        result
     }
 
     /// Runs one write, on this thread or inside the next batch, and answers after its commit.
@@ -214,7 +226,7 @@ impl Store for SqliteStore {
     }
 
     fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.watcher.subscribe()
+        self.watcher.subscribe(self.writer.desk())
     }
 
     fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use std::collections::HashMap;
 
 /// About as many bytes of records are kept at most.
-const ROOM: usize = 1024 * 1024;
+const ROOM: usize = 256 * 1024;
 
 /// A feature with its open questions, and how long their records are.
 pub(super) type Kept = (Snapshot, usize);
@@ -29,13 +29,16 @@ impl Recent {
     /// Forgets everything if another connection has committed since. Asked inside a transaction that writes, so
     /// that nobody can while it lasts.
     pub(super) fn revise(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        let mut query = connection.prepare_cached("PRAGMA data_version")?;
-        let version = Some(query.query_row((), |row| row.get(0))?);
-        if self.version != version {
+        if !self.is_current(connection)? {
             self.clear();
-            self.version = version;
+            self.version = Some(data_version(connection)?);
         }
         Ok(())
+    }
+
+    /// Whether nobody else has committed since.
+    pub(super) fn is_current(&self, connection: &Connection) -> rusqlite::Result<bool> {
+        Ok(self.version == Some(data_version(connection)?))
     }
 
     /// The last event and the latest time ever used.
@@ -81,4 +84,9 @@ impl Recent {
         self.features.clear();
         self.bytes = 0;
     }
+}
+
+/// A number that changes with every commit through another connection.
+pub(super) fn data_version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row((), |row| row.get(0))
 }

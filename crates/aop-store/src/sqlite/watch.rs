@@ -1,12 +1,14 @@
 //! Noticing commits. Those of this process are announced by the writer. After each commit it also rings a bell that
-//! is heard in other processes; whoever hears it asks `PRAGMA data_version`, which takes a few microseconds. A thread
-//! listens only once somebody in this process does.
+//! is heard in other processes, and in this one; whoever hears it asks `PRAGMA data_version`, which takes a few
+//! microseconds. A thread listens only once somebody in this process does.
 
 use super::bell::{Bell, Heard};
 use super::connect::{counters, open_reader};
+use super::recent::data_version;
+use super::writer::Desk;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -31,7 +33,7 @@ impl Watcher {
     }
 
     /// A receiver that changes after every commit from now on. The first one starts the thread.
-    pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
+    pub(super) fn subscribe(&self, desk: Weak<Desk>) -> watch::Receiver<u64> {
         let receiver = self.sender.subscribe();
         self.started.call_once(|| {
             let path = self.path.clone();
@@ -41,7 +43,7 @@ impl Watcher {
             // own deadlines.
             let _ = std::thread::Builder::new()
                 .name("aop-watch".into())
-                .spawn(move || listen(&path, &sender, &closed));
+                .spawn(move || listen(&path, &sender, &desk, &closed));
         });
         receiver
     }
@@ -54,7 +56,7 @@ impl Drop for Watcher {
 }
 
 /// Listens as long as the store is open.
-fn listen(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
+fn listen(path: &Path, sender: &watch::Sender<u64>, desk: &Weak<Desk>, closed: &AtomicBool) {
     let bell = Bell::hang(path);
     let mut seen: Option<i64> = None;
     let mut connection = None;
@@ -63,10 +65,11 @@ fn listen(path: &Path, sender: &watch::Sender<u64>, closed: &AtomicBool) {
             connection = open_reader(path).ok();
         }
         if let Some(open) = connection.as_ref().filter(|_| sender.receiver_count() > 0) {
-            let version = open.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)).ok();
+            let version = data_version(open).ok();
             if version.is_some() && version != seen {
                 seen = version;
-                if let Ok((seq, _)) = counters(open) {
+                let ours = desk.upgrade().is_some_and(|desk| desk.wrote_last());
+                if let Some((seq, _)) = (!ours).then(|| counters(open).ok()).flatten() {
                     sender.send_if_modified(|last| {
                         let grown = seq > *last;
                         *last = seq.max(*last);

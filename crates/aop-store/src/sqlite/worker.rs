@@ -24,7 +24,7 @@ const READER_PATIENCE: Duration = Duration::from_millis(250);
 /// What writes: the connection, the lock, and what commits are made with.
 pub(super) struct Worker {
     path: PathBuf,
-    connection: Connection,
+    pub(super) connection: Connection,
     /// Makes the writers of all processes one fair queue; taken before a transaction and given back by it.
     pub(super) lock: File,
     clock: Arc<dyn Clock>,
@@ -36,8 +36,12 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
-        let mut connection = open_writer(path)?;
+    pub(super) fn new(
+        path: &Path,
+        clock: Arc<dyn Clock>,
+        spare: Option<Connection>,
+    ) -> Result<Self, StoreError> {
+        let mut connection = open_writer(path, spare)?;
         let pages = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&pages);
         connection
@@ -91,6 +95,11 @@ impl Worker {
             ring(&self.path);
         }
         result
+    }
+
+    /// Whether its commit was the last of all.
+    pub(super) fn wrote_last(&self) -> bool {
+        self.recent.is_current(&self.connection).unwrap_or_default()
     }
 
     pub(super) fn checkpoint_is_due(&self) -> bool {

@@ -8,10 +8,11 @@ use super::connect::unavailable;
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
@@ -24,6 +25,9 @@ type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
 /// One queued write; without a batch (there was none to be had) it only gives its `Finish`.
 type Job = Box<dyn FnOnce(Option<&mut Batch<'_>>) -> Finish + Send>;
 
+/// Connections for reading.
+pub(super) type Spare = Arc<Mutex<Vec<Connection>>>;
+
 /// Where writes come in.
 pub(super) struct Writer {
     desk: Arc<Desk>,
@@ -31,10 +35,12 @@ pub(super) struct Writer {
 }
 
 /// What the thread and the callers share.
-struct Desk {
+pub(super) struct Desk {
     path: PathBuf,
     clock: Arc<dyn Clock>,
     committed: watch::Sender<u64>,
+    /// Connections that nobody reads on at the moment. The first write takes one of them.
+    spare: Spare,
     /// Whoever holds it writes.
     worker: Mutex<Option<Worker>>,
     /// Writes in the queue that the thread has not taken yet: nobody overtakes them.
@@ -57,8 +63,17 @@ impl Desk {
     fn ready<'a>(&self, held: &'a mut MutexGuard<'_, Option<Worker>>) -> Result<&'a mut Worker, StoreError> {
         match &mut **held {
             Some(worker) => Ok(worker),
-            none => Ok(none.insert(Worker::new(&self.path, Arc::clone(&self.clock))?)),
+            none => {
+                let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+                Ok(none.insert(Worker::new(&self.path, Arc::clone(&self.clock), spare)?))
+            }
         }
+    }
+
+    /// Whether the last commit of all was made here, and is announced.
+    pub(super) fn wrote_last(&self) -> bool {
+        let held = self.worker.try_lock();
+        held.is_ok_and(|worker| worker.as_ref().is_some_and(Worker::wrote_last))
     }
 
     /// Announced before it is answered: whoever has the answer finds the commit among the changes.
@@ -74,9 +89,34 @@ impl Desk {
 }
 
 impl Writer {
-    pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, committed: watch::Sender<u64>) -> Self {
+    pub(super) fn new(
+        path: PathBuf,
+        clock: Arc<dyn Clock>,
+        committed: watch::Sender<u64>,
+        spare: Spare,
+    ) -> Self {
         let (worker, queued) = (Mutex::default(), AtomicUsize::new(0));
-        Writer { desk: Arc::new(Desk { path, clock, committed, worker, queued }), running: Mutex::new(None) }
+        let desk = Arc::new(Desk { path, clock, committed, spare, worker, queued });
+        Writer { desk, running: Mutex::new(None) }
+    }
+
+    pub(super) fn desk(&self) -> Weak<Desk> {
+        Arc::downgrade(&self.desk)
+    }
+
+    /// Reads on the connection that writes, if nobody writes or queues for it: it knows what was just committed.
+    /// Otherwise gives the work back.
+    pub(super) fn read_here<T, W>(&self, work: W) -> Result<T, W>
+    where
+        W: FnOnce(&Connection) -> T,
+    {
+        if self.desk.queued.load(Ordering::SeqCst) > 0 {
+            return Err(work);
+        }
+        match self.desk.worker.try_lock().as_deref() {
+            Ok(Some(worker)) => Ok(work(&worker.connection)),
+            Ok(None) | Err(_) => Err(work),
+        }
     }
 
     /// Writes on this thread, if nobody writes or queues for it, in this process or another. Otherwise gives the
@@ -249,7 +289,7 @@ mod tests {
     fn writer(dir: &Path) -> Writer {
         let path = dir.join("aop.db");
         open_ready(&path).unwrap();
-        Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0))
+        Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0), Spare::default())
     }
 
     fn spec(name: &'static str) -> Work {
@@ -262,7 +302,7 @@ mod tests {
     }
 
     fn written(dir: &Path) -> Vec<String> {
-        let connection = open_writer(&dir.join("aop.db")).unwrap();
+        let connection = open_writer(&dir.join("aop.db"), None).unwrap();
         let mut query = connection.prepare("SELECT feature_id FROM specs ORDER BY 1").unwrap();
         query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
@@ -369,6 +409,32 @@ mod tests {
         writer.enqueue(busy, reply).unwrap();
         begun.recv().unwrap();
         assert_eq!(place(&writer), None, "the thread is writing");
+        drop(go);
+        answer.blocking_recv().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_read_uses_the_connection_that_writes_while_nobody_does() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let specs = |connection: &Connection| {
+            connection.query_row("SELECT count(*) FROM specs", (), |row| row.get::<_, i64>(0)).unwrap()
+        };
+        assert!(writer.read_here(specs).is_err(), "there is none yet");
+        writer.write_here(spec("a")).ok().unwrap().unwrap();
+        assert_eq!(writer.read_here(specs).ok(), Some(1));
+        let (go, wait) = channel::<()>();
+        let (started, begun) = channel();
+        let (reply, answer) = oneshot::channel();
+        let half = move |batch: &mut Batch<'_>| {
+            spec("b")(batch)?;
+            started.send(()).unwrap();
+            assert!(wait.recv().is_err(), "let go");
+            Ok(())
+        };
+        writer.enqueue(half, reply).unwrap();
+        begun.recv().unwrap();
+        assert!(writer.read_here(specs).is_err(), "what is half written is not shown");
         drop(go);
         answer.blocking_recv().unwrap().unwrap();
     }
