@@ -41,7 +41,12 @@ pub(super) fn open_ready(path: &Path) -> Result<Connection, StoreError> {
 /// A connection that only reads.
 pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = open_existing(path)?;
-    connection.pragma_update(None, "query_only", true).map_err(|error| explain(path, &error))?;
+    let settings = || {
+        connection.pragma_update(None, "query_only", true)?;
+        // Half a MiB: every commit empties it anyway, and there are as many as read at once.
+        connection.pragma_update(None, "cache_size", -512)
+    };
+    settings().map_err(|error| explain(path, &error))?;
     Ok(connection)
 }
 

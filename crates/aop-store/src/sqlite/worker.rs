@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// After so many pages in the log, they are moved into the database file, off the callers' path.
-const CHECKPOINT_PAGES: i32 = 1_000;
+/// After so many pages in the log, some hundred transitions, they are moved into the database file, off the callers'
+/// path. Whoever opens the file after a crash reads all of them first.
+const CHECKPOINT_PAGES: i32 = 700;
 
 /// How long readers may delay the erasure of a secret's older copies before it is put off.
 const READER_PATIENCE: Duration = Duration::from_millis(250);
