@@ -1,51 +1,81 @@
 //! The events of one feature. Each names the one before it; the last stands in the row of the feature.
 
+use super::connect::explain;
 use super::read::{Reader, recorded, seq_and_text};
 use crate::error::StoreError;
-use crate::rows::parse_question;
+use crate::rows::{answered_at, parse_question};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
-use std::collections::HashSet;
-use std::fmt::Write;
-use std::ops::ControlFlow;
-
-/// From the last event of feature `?2` back to the first after `?3`. A chain that a damaged file bends forwards ends
-/// there.
-macro_rules! chain {
-    ($rest:literal) => {
-        concat!(
-            "WITH RECURSIVE chain (seq, previous) AS (
-               SELECT e.seq, e.previous FROM features f CROSS JOIN events e ON e.seq = f.last
-               WHERE f.project = ?1 AND f.feature_id = ?2 AND e.seq > ?3
-               UNION ALL
-               SELECT e.seq, e.previous FROM chain c CROSS JOIN events e ON e.seq = c.previous
-               WHERE e.seq > ?3 AND e.seq < c.seq) ",
-            $rest
-        )
-    };
-}
+use rusqlite::Row;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Before all events.
 const START: i64 = 0;
 
 impl Reader<'_> {
+    /// Goes from the last event back to the first after `after`, and shows each as the statement finds it by its
+    /// number. The statement's first column is the event before.
+    fn walk(
+        &self,
+        id: &FeatureId,
+        after: i64,
+        sql: &str,
+        mut show: impl FnMut(i64, &Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+    ) -> Result<(), StoreError> {
+        let last = self.rows(
+            "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2",
+            &[&id.as_str()],
+            |row| row.get::<_, i64>(0),
+        )?;
+        #[cfg(test)]
+        super::plan::note(self.connection, sql);
+        let run = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            let mut next = last.into_iter().next();
+            while let Some(seq) = next.filter(|seq| *seq > after) {
+                let (previous, shown) =
+                    statement.query_row([seq], |row| Ok((row.get::<_, Option<i64>>(0)?, show(seq, row)?)))?;
+                // A chain that a damaged file bends forwards ends there.
+                next = previous.filter(|previous| *previous < seq && shown.is_continue());
+            }
+            Ok(())
+        };
+        run().map_err(|error: rusqlite::Error| explain(self.path, &error))
+    }
+
+    /// The numbers of the events after `after` and before `before`, newest first: so many.
+    fn numbers(&self, id: &FeatureId, after: i64, before: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
+        let mut numbers = Vec::new();
+        self.walk(id, after, "SELECT previous FROM events WHERE seq = ?1", |seq, _| {
+            if seq < before {
+                numbers.push(seq);
+            }
+            Ok(if numbers.len() < limit { Continue(()) } else { Break(()) })
+        })?;
+        Ok(numbers)
+    }
+
+    fn events_by_number(&self, numbers: impl Iterator<Item = i64>) -> Result<Vec<Recorded>, StoreError> {
+        let mut rows = Vec::new();
+        for seq in numbers {
+            let sql = "SELECT seq, event FROM events WHERE project = ?1 AND seq = ?2";
+            rows.extend(self.rows(sql, &[&seq], seq_and_text)?);
+        }
+        recorded(&rows)
+    }
+
     /// The first events after `after`.
     pub(super) fn events_of(
         &self,
         id: &FeatureId,
         after: i64,
-        limit: i64,
+        limit: usize,
     ) -> Result<Vec<Recorded>, StoreError> {
-        let rows = self.rows(
-            chain!(
-                "SELECT e.seq, e.event FROM chain c CROSS JOIN events e ON e.seq = c.seq ORDER BY c.seq LIMIT ?4"
-            ),
-            &[&id.as_str(), &after, &limit],
-            seq_and_text,
-        )?;
-        recorded(&rows)
+        let numbers = self.numbers(id, after, i64::MAX, usize::MAX)?;
+        self.events_by_number(numbers.into_iter().rev().take(limit))
     }
 
     /// The last events, newest first.
@@ -56,69 +86,70 @@ impl Reader<'_> {
         limit: usize,
     ) -> Result<Vec<Recorded>, StoreError> {
         let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
-        let rows = self.rows(
-            chain!(
-                "SELECT e.seq, e.event FROM chain c CROSS JOIN events e ON e.seq = c.seq WHERE c.seq < ?4 LIMIT ?5"
-            ),
-            &[&id.as_str(), &START, &before, &i64::try_from(limit).unwrap_or(i64::MAX)],
-            seq_and_text,
-        )?;
-        recorded(&rows)
+        let numbers = self.numbers(id, START, before, limit)?;
+        self.events_by_number(numbers.into_iter().take(limit))
     }
 
     /// The log of the feature in words.
     pub(super) fn log_of(&self, id: &FeatureId) -> Result<String, StoreError> {
-        // Joined as it is read: a long history would be tens of thousands of small texts otherwise.
-        let mut log = String::new();
-        self.rows(
-            chain!("SELECT e.at, e.line FROM chain c CROSS JOIN events e ON e.seq = c.seq ORDER BY c.seq"),
-            &[&id.as_str(), &START],
-            |row| {
-                let at = Timestamp::from_millis(row.get(0)?);
-                // Writing to a String cannot fail.
-                let _ = writeln!(log, "- {at} {}", row.get_ref(1)?.as_str()?);
-                Ok(())
-            },
-        )?;
-        Ok(log)
+        let mut lines = Vec::new();
+        self.walk(id, START, "SELECT previous, at, line FROM events WHERE seq = ?1", |_, row| {
+            let at = Timestamp::from_millis(row.get(1)?);
+            lines.push(format!("- {at} {}\n", row.get_ref(2)?.as_str()?));
+            Ok(Continue(()))
+        })?;
+        lines.reverse();
+        Ok(lines.concat())
     }
 
-    /// The records of the questions that events from `since` on were about, and that are answered.
-    pub(super) fn answered_since(&self, id: &FeatureId, since: u64) -> Result<Vec<String>, StoreError> {
-        self.texts(
-            chain!(
-                "SELECT q.record FROM chain c CROSS JOIN events e ON e.seq = c.seq
-                 CROSS JOIN questions q ON q.project = ?1 AND q.question_id = e.question_id
-                 WHERE q.status = 'answered' GROUP BY q.question_id"
-            ),
-            &[&id.as_str(), &(since.cast_signed() - 1)],
-        )
+    /// The answered questions that events from `since` on were about.
+    pub(super) fn answered_since(&self, id: &FeatureId, since: u64) -> Result<Vec<Question>, StoreError> {
+        let mut about = BTreeSet::new();
+        let after = since.cast_signed() - 1;
+        self.walk(id, after, "SELECT previous, question_id FROM events WHERE seq = ?1", |_, row| {
+            about.extend(row.get::<_, Option<String>>(1)?);
+            Ok(Continue(()))
+        })?;
+        let questions = about.iter().map(|id| self.answered(id)).collect::<Result<Vec<_>, _>>()?;
+        Ok(questions.into_iter().flatten().collect())
     }
 
     /// The questions answered last, newest first: as many as asked for, and those answered in the same moment as the
     /// last of them. Time goes forward along the events of a feature.
     pub(super) fn answered_last(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
-        let (mut seen, mut answers) = (HashSet::new(), Vec::new());
-        let mut oldest = None;
-        self.each_row(
-            chain!(
-                "SELECT q.question_id, q.answered_at, q.record FROM chain c CROSS JOIN events e ON e.seq = c.seq
-                 CROSS JOIN questions q ON q.project = ?1 AND q.question_id = e.question_id
-                 WHERE q.status = 'answered'"
-            ),
-            &[&id.as_str(), &START],
-            |row| {
-                let at: i64 = row.get(1)?;
-                if answers.len() >= limit && oldest != Some(at) {
-                    return Ok(ControlFlow::Break(()));
+        let (mut seen, mut answers) = (BTreeSet::new(), Vec::<Question>::new());
+        let mut failed = None;
+        self.walk(id, START, "SELECT previous, question_id FROM events WHERE seq = ?1", |_, row| {
+            let Some(id) = row.get::<_, Option<String>>(1)?.filter(|id| !seen.contains(id)) else {
+                return Ok(Continue(()));
+            };
+            match self.answered(&id) {
+                Ok(Some(question)) if answers.len() < limit || same_moment(answers.last(), &question) => {
+                    answers.push(question);
                 }
-                if seen.insert(row.get::<_, String>(0)?) {
-                    answers.push(row.get::<_, String>(2)?);
-                    oldest = Some(at);
+                Ok(Some(_)) => return Ok(Break(())),
+                Ok(None) => {}
+                Err(error) => {
+                    failed = Some(error);
+                    return Ok(Break(()));
                 }
-                Ok(ControlFlow::Continue(()))
-            },
-        )?;
-        answers.iter().map(|record| parse_question(record)).collect()
+            }
+            seen.insert(id);
+            Ok(Continue(()))
+        })?;
+        failed.map_or(Ok(answers), Err)
     }
+
+    /// A question, if it is answered.
+    fn answered(&self, id: &str) -> Result<Option<Question>, StoreError> {
+        let record = self.texts(
+            "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND status = 'answered'",
+            &[&id],
+        )?;
+        record.first().map(|record| parse_question(record)).transpose()
+    }
+}
+
+fn same_moment(last: Option<&Question>, next: &Question) -> bool {
+    last.is_some_and(|last| answered_at(last) == answered_at(next))
 }

@@ -19,7 +19,6 @@ use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
 use std::cell::OnceCell;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// One snapshot of the file, and the time it is looked at.
@@ -228,11 +227,12 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn events(&self, page: &EventPage) -> Result<Vec<Recorded>, StoreError> {
-        let limit = if page.limit == 0 { -1 } else { i64::try_from(page.limit).unwrap_or(-1) };
         let after = page.after.cast_signed();
         if let Some(feature) = &page.feature {
+            let limit = if page.limit == 0 { usize::MAX } else { page.limit };
             return self.events_of(feature, after, limit);
         }
+        let limit = if page.limit == 0 { -1 } else { i64::try_from(page.limit).unwrap_or(-1) };
         let rows = self.rows(
             "SELECT seq, event FROM events WHERE project = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
             &[&after, &limit],
@@ -276,12 +276,8 @@ impl<'a> Reader<'a> {
                 Ok(())
             },
         )?;
-        let forms = self.answered_since(id, since)?;
-        let forms = forms
-            .iter()
-            .map(|record| parse_question(record))
-            .filter(|question| question.as_ref().is_ok_and(|question| question.asked.spec.is_some()))
-            .collect::<Result<Vec<_>, _>>()?;
+        let mut forms = self.answered_since(id, since)?;
+        forms.retain(|question| question.asked.spec.is_some());
         Ok(Some(FeatureFiles { spec: self.spec(id)?, feature, questions, log: self.log_of(id)?, forms }))
     }
 
@@ -324,30 +320,6 @@ impl<'a> Reader<'a> {
                 .collect::<rusqlite::Result<Vec<T>>>()
         };
         run().map_err(|error| explain(self.path, &error))
-    }
-
-    /// Shows row by row, until enough has been seen.
-    pub(super) fn each_row(
-        &self,
-        sql: &str,
-        params: &[&dyn ToSql],
-        mut show: impl FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
-    ) -> Result<(), StoreError> {
-        let mut all: Vec<&dyn ToSql> = vec![&PROJECT];
-        all.extend(params);
-        #[cfg(test)]
-        super::plan::note(self.connection, sql);
-        let mut run = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let mut rows = statement.query(all.as_slice())?;
-            while let Some(row) = rows.next()? {
-                if show(row)?.is_break() {
-                    break;
-                }
-            }
-            Ok(())
-        };
-        run().map_err(|error: rusqlite::Error| explain(self.path, &error))
     }
 
     /// What SQLite itself thinks of the file; `ok` when all is well.
