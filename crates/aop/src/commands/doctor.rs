@@ -93,11 +93,12 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
     Ok(match session.wait(projector.stale(session.store())) {
         Ok(stale) if stale.is_empty() => Check::good(NAME, "every file shows what the store holds"),
         Ok(stale) => {
-            let shown = stale.first().map(|path| path.display().to_string()).unwrap_or_default();
-            Check::bad(
-                NAME,
-                format!("{} files are behind, first {shown}: run `aop doctor --repair`", stale.len()),
-            )
+            let first = stale.first().map(|path| path.display().to_string()).unwrap_or_default();
+            let behind = match stale.len() {
+                1 => "1 file is behind,".to_owned(),
+                count => format!("{count} files are behind, first"),
+            };
+            Check::bad(NAME, format!("{behind} {first}: run `aop doctor --repair`"))
         }
         Err(error) => Check::bad(NAME, error.to_string()),
     })
