@@ -14,7 +14,7 @@ CREATE TABLE chained (
 INSERT INTO chained
     SELECT e.seq, e.project, e.feature_id, lag(e.seq) OVER (PARTITION BY e.feature_id ORDER BY e.seq),
         l.at, l.question_id, l.line, e.event
-    FROM events e JOIN log l ON l.project = e.project AND l.feature_id = e.feature_id AND l.seq = e.seq
+    FROM events e LEFT JOIN log l ON l.project = e.project AND l.feature_id = e.feature_id AND l.seq = e.seq
     ORDER BY e.seq;
 
 -- No default here either: a process of an earlier version can write no row.

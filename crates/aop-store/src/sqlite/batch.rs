@@ -96,11 +96,11 @@ impl<'a> Batch<'a> {
                 result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_))).cloned();
             return result;
         }
-        let (seq, told) = (self.seq, self.told);
+        let (seq, told, now) = (self.seq, self.told, self.now);
         self.savepoint("SAVEPOINT member")?;
         let result = work(self);
         if !matches!(result, Ok(_) | Err(StoreError::Refused(_))) {
-            (self.seq, self.told) = (seq, told);
+            (self.seq, self.told, self.now) = (seq, told, now);
             self.still_open()?;
             self.savepoint("ROLLBACK TO member")?;
         }

@@ -8,7 +8,7 @@ use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
-use rusqlite::Row;
+use rusqlite::{OptionalExtension, Row};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow::{self, Break, Continue};
 
@@ -32,18 +32,21 @@ impl Reader<'_> {
         )?;
         #[cfg(test)]
         super::plan::note(self.connection, sql);
-        let run = || {
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let mut next = last.into_iter().next();
-            while let Some(seq) = next.filter(|seq| *seq > after) {
-                let (previous, shown) =
-                    statement.query_row([seq], |row| Ok((row.get::<_, Option<i64>>(0)?, show(seq, row)?)))?;
-                // A chain that a damaged file bends forwards ends there.
-                next = previous.filter(|previous| *previous < seq && shown.is_continue());
-            }
-            Ok(())
-        };
-        run().map_err(|error: rusqlite::Error| explain(self.path, &error))
+        let explained = |error: rusqlite::Error| explain(self.path, &error);
+        let mut statement = self.connection.prepare_cached(sql).map_err(explained)?;
+        let mut next = last.into_iter().next();
+        while let Some(seq) = next.filter(|seq| *seq > after) {
+            let found = statement
+                .query_row([seq], |row| Ok((row.get::<_, Option<i64>>(0)?, show(seq, row)?)))
+                .optional();
+            let Some((previous, shown)) = found.map_err(explained)? else {
+                let cause = "it is missing from the log".to_owned();
+                return Err(StoreError::Damaged { place: format!("event {seq}"), cause });
+            };
+            // A chain that a damaged file bends forwards ends there.
+            next = previous.filter(|previous| *previous < seq && shown.is_continue());
+        }
+        Ok(())
     }
 
     /// The numbers of the events after `after` and before `before`, newest first: so many.
@@ -110,8 +113,12 @@ impl Reader<'_> {
             about.extend(row.get::<_, Option<String>>(1)?);
             Ok(Continue(()))
         })?;
-        let questions = about.iter().map(|id| self.answered(id)).collect::<Result<Vec<_>, _>>()?;
-        Ok(questions.into_iter().flatten().collect())
+        let mut questions = Vec::new();
+        for id in &about {
+            // One that cannot be understood holds up no other.
+            questions.extend(self.answered(id)?.and_then(|record| parse_question(&record).ok()));
+        }
+        Ok(questions)
     }
 
     /// The questions answered last, newest first: as many as asked for, and those answered in the same moment as the
@@ -119,34 +126,32 @@ impl Reader<'_> {
     pub(super) fn answered_last(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
         let (mut seen, mut answers) = (BTreeSet::new(), Vec::<Question>::new());
         let mut failed = None;
-        self.walk(id, START, "SELECT previous, question_id FROM events WHERE seq = ?1", |_, row| {
-            let Some(id) = row.get::<_, Option<String>>(1)?.filter(|id| !seen.contains(id)) else {
-                return Ok(Continue(()));
-            };
-            match self.answered(&id) {
-                Ok(Some(question)) if answers.len() < limit || same_moment(answers.last(), &question) => {
-                    answers.push(question);
-                }
-                Ok(Some(_)) => return Ok(Break(())),
-                Ok(None) => {}
-                Err(error) => {
-                    failed = Some(error);
-                    return Ok(Break(()));
-                }
+        let mut take = |id: String| {
+            let Some(record) = self.answered(&id)? else { return Ok(Continue(())) };
+            let question = parse_question(&record)?;
+            if answers.len() >= limit && !same_moment(answers.last(), &question) {
+                return Ok(Break(()));
             }
-            seen.insert(id);
-            Ok(Continue(()))
+            answers.push(question);
+            Ok::<_, StoreError>(Continue(()))
+        };
+        self.walk(id, START, "SELECT previous, question_id FROM events WHERE seq = ?1", |_, row| {
+            let about = row.get::<_, Option<String>>(1)?.filter(|id| seen.insert(id.clone()));
+            Ok(about.map_or(Ok(Continue(())), &mut take).unwrap_or_else(|error| {
+                failed = Some(error);
+                Break(())
+            }))
         })?;
         failed.map_or(Ok(answers), Err)
     }
 
-    /// A question, if it is answered.
-    fn answered(&self, id: &str) -> Result<Option<Question>, StoreError> {
-        let record = self.texts(
+    /// The record of a question, if it is answered.
+    fn answered(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let mut record = self.texts(
             "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND status = 'answered'",
             &[&id],
         )?;
-        record.first().map(|record| parse_question(record)).transpose()
+        Ok(record.pop())
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! One connection writes. Callers queue for it, the queue is drained into one commit, replies go out after it; a
 //! caller that finds nobody writing commits itself. Other processes may write too: a lock file makes them a fair
-//! queue. Reads use their own connections and never wait.
+//! queue. Reads have connections of their own and never wait; a short one may use the writer's while nobody writes.
 
 mod batch;
 mod bell;

@@ -1,5 +1,5 @@
 //! Tests only: how SQLite goes about each statement the store really runs, so that none of them can come to
-//! read a whole table, or the closed questions of a feature, without a test noticing.
+//! read a whole table without a test noticing.
 
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn no_statement_reads_a_whole_table_or_the_closed_questions_of_a_feature() {
+    fn no_statement_reads_a_whole_table() {
         let dir = tempfile::TempDir::new().unwrap();
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_000_000)));
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(dir.path(), clock.clone()).unwrap());

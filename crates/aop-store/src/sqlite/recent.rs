@@ -75,7 +75,9 @@ impl Recent {
         }
     }
 
+    /// Forgets everything, also that it was current: what a commit that failed knew of others was told to nobody.
     pub(super) fn clear(&mut self) {
+        self.version = None;
         self.counters = None;
         self.make_room();
     }

@@ -114,8 +114,9 @@ impl Writer {
             return Err(work);
         }
         match self.desk.worker.try_lock().as_deref() {
-            Ok(Some(worker)) => Ok(work(&worker.connection)),
-            Ok(None) | Err(_) => Err(work),
+            // One that could not even be rolled back shows what nobody committed.
+            Ok(Some(worker)) if worker.connection.is_autocommit() => Ok(work(&worker.connection)),
+            Ok(_) | Err(_) => Err(work),
         }
     }
 
@@ -259,6 +260,7 @@ mod tests {
     use super::super::connect::{open_lock, open_ready, open_writer};
     use super::*;
     use crate::clock::SystemClock;
+    use aop_kernel::time::Timestamp;
     use aop_kernel::{ErrorCode, Refusal};
     use std::thread::{ThreadId, current};
     type Work = Box<dyn FnOnce(&mut Batch<'_>) -> Result<(), StoreError> + Send>;
@@ -340,6 +342,35 @@ mod tests {
             [Ok(()), Err(StoreError::Refused(_)), Err(StoreError::Unavailable { .. }), Ok(())]
         ));
         assert_eq!(written(dir.path()), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_member_that_fails_leaves_no_time_behind() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let later = Timestamp::from_millis(SystemClock.now().as_millis() + 1_000_000_000);
+        let from_the_future: Work = Box::new(move |batch| {
+            batch.now = later;
+            spec("half")(batch)?;
+            Err(unavailable(Path::new("aop.db"), "the history breaks off", ""))
+        });
+        let results = in_one_batch(&writer(dir.path()), vec![from_the_future, spec("a")]);
+        assert!(matches!(results.as_slice(), [Err(StoreError::Unavailable { .. }), Ok(())]), "{results:?}");
+        let connection = open_ready(&dir.path().join("aop.db")).unwrap();
+        let (_, used) = super::super::connect::counters(&connection).unwrap();
+        assert!(used < later, "{used}");
+    }
+
+    #[test]
+    fn what_a_failed_write_saw_of_other_processes_is_still_to_be_announced() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let (writer, other) = (writer(dir.path()), writer(dir.path()));
+        writer.write_here(spec("a")).ok().unwrap().unwrap();
+        assert!(writer.desk.wrote_last());
+        other.write_here(spec("b")).ok().unwrap().unwrap();
+        assert!(!writer.desk.wrote_last());
+        let fails = |_: &mut Batch<'_>| Err::<(), _>(unavailable(Path::new("aop.db"), "disk full", ""));
+        assert!(writer.write_here(fails).ok().unwrap().is_err());
+        assert!(!writer.desk.wrote_last());
     }
 
     #[test]

@@ -271,6 +271,18 @@ fn a_store_of_the_first_version_is_brought_up_to_date_and_keeps_everything() {
 }
 
 #[test]
+fn a_store_of_the_first_version_that_is_not_whole_is_refused_and_left_alone() {
+    let dir = TempDir::new().unwrap();
+    wait(world(dir.path()).feature("a"));
+    as_first_version(dir.path());
+    tamper(dir.path(), "DELETE FROM log");
+    refusal_to_open(dir.path());
+    let connection = Connection::open(dir.path().join("aop.db")).unwrap();
+    let events: i64 = connection.query_row("SELECT count(*) FROM events", (), |row| row.get(0)).unwrap();
+    assert_eq!(events, 1);
+}
+
+#[test]
 fn a_process_of_an_earlier_version_that_still_runs_can_change_no_feature() {
     let dir = TempDir::new().unwrap();
     wait(world(dir.path()).feature("a"));
@@ -307,6 +319,8 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         ("UPDATE specs SET spec = 'other'", "specification of feature 'a'"),
         ("UPDATE features SET open = ''", "open questions of feature 'a'"),
         ("UPDATE features SET last = 3", "events of feature 'a'"),
+        ("UPDATE events SET at = at + 1 WHERE seq = 1", "row of event 1"),
+        ("UPDATE events SET question_id = NULL WHERE seq = 3", "row of event 3"),
         ("UPDATE events SET previous = NULL WHERE seq = 3", "events of feature 'a'"),
     ];
     for (damage, finding) in damages {
