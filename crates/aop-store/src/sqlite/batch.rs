@@ -122,7 +122,8 @@ impl<'a> Batch<'a> {
         run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
-    /// Writes down the time unless an event tells it; the result is the last event of the project, and whether a secret was erased.
+    /// Writes down the time unless an event tells it; the result is the last event of the project, and whether a
+    /// secret was erased.
     pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
         if let Some(error) = self.failed {
             return Err(error);

@@ -18,12 +18,13 @@ const START: i64 = 0;
 impl Reader<'_> {
     /// Goes from the last event back to the first after `after`, and shows each as the statement finds it by its
     /// number. The statement's first column is the event before.
-    fn walk(
+    fn walk<T>(
         &self,
         id: &FeatureId,
         after: i64,
         sql: &str,
-        mut show: impl FnMut(i64, &Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+        map: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        mut show: impl FnMut(i64, T) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         let last = self.rows(
             "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2",
@@ -36,15 +37,17 @@ impl Reader<'_> {
         let mut statement = self.connection.prepare_cached(sql).map_err(explained)?;
         let mut next = last.into_iter().next();
         while let Some(seq) = next.filter(|seq| *seq > after) {
-            let found = statement
-                .query_row([seq], |row| Ok((row.get::<_, Option<i64>>(0)?, show(seq, row)?)))
-                .optional();
-            let Some((previous, shown)) = found.map_err(explained)? else {
+            let found =
+                statement.query_row([seq], |row| Ok((row.get::<_, Option<i64>>(0)?, map(row)?))).optional();
+            let Some((previous, event)) = found.map_err(explained)? else {
                 let cause = "it is missing from the log".to_owned();
                 return Err(StoreError::Damaged { place: format!("event {seq}"), cause });
             };
+            if show(seq, event)?.is_break() {
+                break;
+            }
             // A chain that a damaged file bends forwards ends there.
-            next = previous.filter(|previous| *previous < seq && shown.is_continue());
+            next = previous.filter(|previous| *previous < seq);
         }
         Ok(())
     }
@@ -52,13 +55,36 @@ impl Reader<'_> {
     /// The numbers of the events after `after` and before `before`, newest first: so many.
     fn numbers(&self, id: &FeatureId, after: i64, before: i64, limit: usize) -> Result<Vec<i64>, StoreError> {
         let mut numbers = Vec::new();
-        self.walk(id, after, "SELECT previous FROM events WHERE seq = ?1", |seq, _| {
-            if seq < before {
-                numbers.push(seq);
-            }
-            Ok(if numbers.len() < limit { Continue(()) } else { Break(()) })
-        })?;
+        self.walk(
+            id,
+            after,
+            "SELECT previous FROM events WHERE seq = ?1",
+            |_| Ok(()),
+            |seq, ()| {
+                if numbers.len() >= limit {
+                    return Ok(Break(()));
+                }
+                numbers.extend((seq < before).then_some(seq));
+                Ok(Continue(()))
+            },
+        )?;
         Ok(numbers)
+    }
+
+    /// The questions that events after `after` were about, newest first, as often as there are such events.
+    fn questions_about(
+        &self,
+        id: &FeatureId,
+        after: i64,
+        mut show: impl FnMut(String) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.walk(
+            id,
+            after,
+            "SELECT previous, question_id FROM events WHERE seq = ?1",
+            |row| row.get::<_, Option<String>>(1),
+            |_, question| question.map_or(Ok(Continue(())), &mut show),
+        )
     }
 
     fn events_by_number(&self, numbers: impl Iterator<Item = i64>) -> Result<Vec<Recorded>, StoreError> {
@@ -90,17 +116,25 @@ impl Reader<'_> {
     ) -> Result<Vec<Recorded>, StoreError> {
         let before = before.and_then(|seq| i64::try_from(seq).ok()).unwrap_or(i64::MAX);
         let numbers = self.numbers(id, START, before, limit)?;
-        self.events_by_number(numbers.into_iter().take(limit))
+        self.events_by_number(numbers.into_iter())
     }
 
     /// The log of the feature in words.
     pub(super) fn log_of(&self, id: &FeatureId) -> Result<String, StoreError> {
         let mut lines = Vec::new();
-        self.walk(id, START, "SELECT previous, at, line FROM events WHERE seq = ?1", |_, row| {
-            let at = Timestamp::from_millis(row.get(1)?);
-            lines.push(format!("- {at} {}\n", row.get_ref(2)?.as_str()?));
-            Ok(Continue(()))
-        })?;
+        self.walk(
+            id,
+            START,
+            "SELECT previous, at, line FROM events WHERE seq = ?1",
+            |row| {
+                let at = Timestamp::from_millis(row.get(1)?);
+                Ok(format!("- {at} {}\n", row.get_ref(2)?.as_str()?))
+            },
+            |_, line| {
+                lines.push(line);
+                Ok(Continue(()))
+            },
+        )?;
         lines.reverse();
         Ok(lines.concat())
     }
@@ -108,9 +142,8 @@ impl Reader<'_> {
     /// The answered questions that events from `since` on were about.
     pub(super) fn answered_since(&self, id: &FeatureId, since: u64) -> Result<Vec<Question>, StoreError> {
         let mut about = BTreeSet::new();
-        let after = since.cast_signed() - 1;
-        self.walk(id, after, "SELECT previous, question_id FROM events WHERE seq = ?1", |_, row| {
-            about.extend(row.get::<_, Option<String>>(1)?);
+        self.questions_about(id, since.cast_signed() - 1, |question| {
+            about.insert(question);
             Ok(Continue(()))
         })?;
         let mut questions = Vec::new();
@@ -125,24 +158,18 @@ impl Reader<'_> {
     /// last of them. Time goes forward along the events of a feature.
     pub(super) fn answered_last(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, StoreError> {
         let (mut seen, mut answers) = (BTreeSet::new(), Vec::<Question>::new());
-        let mut failed = None;
-        let mut take = |id: String| {
-            let Some(record) = self.answered(&id)? else { return Ok(Continue(())) };
+        self.questions_about(id, START, |id| {
+            let record = if seen.contains(&id) { None } else { self.answered(&id)? };
+            seen.insert(id);
+            let Some(record) = record else { return Ok(Continue(())) };
             let question = parse_question(&record)?;
             if answers.len() >= limit && !same_moment(answers.last(), &question) {
                 return Ok(Break(()));
             }
             answers.push(question);
-            Ok::<_, StoreError>(Continue(()))
-        };
-        self.walk(id, START, "SELECT previous, question_id FROM events WHERE seq = ?1", |_, row| {
-            let about = row.get::<_, Option<String>>(1)?.filter(|id| seen.insert(id.clone()));
-            Ok(about.map_or(Ok(Continue(())), &mut take).unwrap_or_else(|error| {
-                failed = Some(error);
-                Break(())
-            }))
+            Ok(Continue(()))
         })?;
-        failed.map_or(Ok(answers), Err)
+        Ok(answers)
     }
 
     /// The record of a question, if it is answered.

@@ -15,7 +15,7 @@ impl Reader<'_> {
     /// Shows every entry; all of them are of one moment.
     pub(super) fn history(&self, mut visit: Visit) -> Result<Origin, StoreError> {
         let mut outcome = Ok(());
-        self.each_event(|recorded| {
+        self.each_event(|recorded, _, _| {
             if outcome.is_ok() {
                 outcome = visit(Entry::Event(recorded));
             }

@@ -287,14 +287,25 @@ impl<'a> Reader<'a> {
         found.first().map(|text| parse(&format!("secret of {id}"), text)).transpose()
     }
 
-    /// Every stored event, for a replay. One at a time: the log may be long.
-    pub(super) fn each_event(&self, mut take: impl FnMut(Recorded)) -> Result<(), StoreError> {
+    /// Every stored event, for a replay, with the time and the question that stand beside it. Some at a time: the log
+    /// may be long.
+    pub(super) fn each_event(
+        &self,
+        mut take: impl FnMut(Recorded, i64, Option<String>),
+    ) -> Result<(), StoreError> {
         let mut after = 0;
         loop {
-            let chunk = self.events(&EventPage { after, feature: None, limit: 1_000 })?;
-            let Some(last) = chunk.last() else { return Ok(()) };
-            after = last.seq;
-            chunk.into_iter().for_each(&mut take);
+            let rows = self.rows(
+                "SELECT seq, event, at, question_id FROM events WHERE project = ?1 AND seq > ?2
+                 ORDER BY seq LIMIT 1000",
+                &[&after],
+                |row| Ok((seq_and_text(row)?, row.get(2)?, row.get(3)?)),
+            )?;
+            let Some(((last, _), ..)) = rows.last() else { return Ok(()) };
+            after = last.cast_signed();
+            for ((seq, text), at, question_id) in rows {
+                take(parse_event(seq, &text)?, at, question_id);
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! The store's own check-up: the file as SQLite sees it, and the tables against a replay of the log.
 
-use super::read::{Reader, seq_and_text};
+use super::read::Reader;
 use crate::check::Told;
 use crate::error::StoreError;
-use crate::rows::{FeatureRow, QuestionRow, parse_event};
+use crate::rows::{FeatureRow, QuestionRow};
 use aop_kernel::ids::QuestionId;
 
 impl Reader<'_> {
@@ -14,7 +14,15 @@ impl Reader<'_> {
             return Ok(vec![format!("the database file is damaged: {integrity}")]);
         }
         let mut told = Told::default();
-        let mut findings = self.hear(&mut told)?;
+        let mut findings = Vec::new();
+        self.each_event(|recorded, at, question_id| {
+            let stamped = &recorded.stamped;
+            let about = stamped.event.question_id().map(QuestionId::as_str);
+            if (stamped.at.as_millis(), about) != (at, question_id.as_deref()) {
+                findings.push(format!("the row of event {} differs from its record", recorded.seq));
+            }
+            told.hear(&recorded);
+        })?;
         let features = self.rows(
             "SELECT record, feature_id, status, adhoc, version FROM features WHERE project = ?1",
             &[],
@@ -46,31 +54,6 @@ impl Reader<'_> {
         findings.extend(told.compare(last, features, &specs.into_iter().collect(), questions)?);
         findings.extend(self.broken_chains()?);
         Ok(findings)
-    }
-
-    /// Reads the log; the events whose rows do not say what they say.
-    fn hear(&self, told: &mut Told) -> Result<Vec<String>, StoreError> {
-        let mut findings = Vec::new();
-        let mut after = 0;
-        loop {
-            let rows = self.rows(
-                "SELECT seq, event, at, question_id FROM events WHERE project = ?1 AND seq > ?2
-                 ORDER BY seq LIMIT 1000",
-                &[&after],
-                |row| Ok((seq_and_text(row)?, row.get::<_, i64>(2)?, row.get::<_, Option<String>>(3)?)),
-            )?;
-            let Some(((last, _), ..)) = rows.last() else { return Ok(findings) };
-            after = last.cast_signed();
-            for ((seq, text), at, question_id) in rows {
-                let recorded = parse_event(seq, &text)?;
-                let stamped = &recorded.stamped;
-                let about = stamped.event.question_id().map(QuestionId::as_str);
-                if (stamped.at.as_millis(), about) != (at, question_id.as_deref()) {
-                    findings.push(format!("the row of event {seq} differs from its record"));
-                }
-                told.hear(&recorded);
-            }
-        }
     }
 
     /// The features whose events do not name each other in their order.
