@@ -49,6 +49,8 @@ pub(crate) struct Change {
     pub(crate) feature: FeatureRow,
     /// The ids of the questions that are open then, a space between two.
     pub(crate) open: String,
+    /// The first deadline of those.
+    pub(crate) deadline: Option<i64>,
     pub(crate) questions: Vec<QuestionRow>,
     /// Question id and answer.
     pub(crate) secrets: Vec<(String, String)>,
@@ -77,6 +79,11 @@ impl Change {
             spec: None,
             feature: FeatureRow { columns: feature_columns(feature), record: json(feature)? },
             open: open_ids(state),
+            deadline: state
+                .open_questions()
+                .filter_map(|question| question.expires_at)
+                .min()
+                .map(Timestamp::as_millis),
             questions: Vec::new(),
             secrets: secrets.iter().map(|s| (s.question_id.to_string(), s.answer.to_string())).collect(),
             wipes_secrets: feature.status.is_terminal(),

@@ -2,11 +2,12 @@
 
 use super::connect::{PROJECT, explain, unavailable};
 use super::recent::{Kept, Recent};
+use super::tail::Tail;
 use crate::clock::Ids;
 use crate::decide::decide;
 use crate::error::StoreError;
 use crate::port::Receipt;
-use crate::rows::{Change, QuestionRow, parse_question, snapshot};
+use crate::rows::{Change, EventRow, parse_question, snapshot};
 use aop_kernel::Envelope;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Request};
@@ -16,16 +17,29 @@ use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::Value;
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Due features that one call expires at most, so that a long backlog is worked off in several commits.
 pub(super) const EXPIRE_AT_ONCE: usize = 256;
 
+/// What the caller of an operation is told.
+pub(super) struct Told<'a> {
+    pub(super) operation_id: &'a str,
+    pub(super) digest: &'a str,
+    pub(super) envelope: &'a str,
+}
+
 /// One open transaction, shared by the calls of a batch.
 pub(super) struct Batch<'a> {
-    connection: &'a Connection,
+    pub(super) connection: &'a Connection,
     path: &'a Path,
     ids: &'a mut Ids,
     pub(super) recent: &'a mut Recent,
+    /// What the tables do not hold yet, as of the last commit.
+    pub(super) tail: Arc<Tail>,
+    /// What this batch adds to that, or has in its place.
+    pub(super) added: Tail,
+    pub(super) instead: bool,
     pub(super) now: Timestamp,
     pub(super) seq: u64,
     /// The time that the last event tells, or whatever the file told before.
@@ -35,7 +49,9 @@ pub(super) struct Batch<'a> {
     /// Whether a secret was erased: then its older copies in the log have to go as well.
     erased: bool,
     company: Company,
-    /// Why the only member failed, if it did: then there is nothing to commit.
+    /// How the current member is undone without its neighbours.
+    guard: Cell<Guard>,
+    /// Why all of it failed, if it did: then there is nothing to commit.
     failed: Option<StoreError>,
 }
 
@@ -44,8 +60,31 @@ pub(super) struct Batch<'a> {
 pub(super) enum Company {
     /// It has the transaction to itself: if it fails, all of it goes.
     Alone,
-    /// Others are in it: each stands on a savepoint of its own.
+    /// Others are in it: each can be undone for itself.
     Others,
+}
+
+/// What a member has written so far decides what has to be undone when the medium fails it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Guard {
+    /// It has written nothing.
+    Idle,
+    /// It stands on a savepoint.
+    Savepoint,
+    /// It has only added to the log, as nearly all do, and a savepoint would cost as much again. Whatever keeps one of
+    /// these rows from being written keeps the others too: the batch fails as a whole.
+    Bare,
+}
+
+/// What a commit leaves behind.
+pub(super) struct Left {
+    /// The last event of the project.
+    pub(super) seq: u64,
+    pub(super) now: Timestamp,
+    pub(super) added: Tail,
+    pub(super) instead: bool,
+    /// Whether a secret was erased.
+    pub(super) erased: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -56,31 +95,40 @@ impl<'a> Batch<'a> {
         clock: Timestamp,
         ids: &'a mut Ids,
         recent: &'a mut Recent,
+        tail: Arc<Tail>,
         company: Company,
     ) -> Result<Self, StoreError> {
-        let mut counters = || {
-            recent.revise(connection)?;
-            recent.counters(connection)
-        };
-        let (seq, used) = counters().map_err(|error| explain(path, &error))?;
+        let mut counters = || Ok((recent.revise(connection)?, recent.counters(connection)?));
+        let (current, (seq, used)) = counters().map_err(|error| explain(path, &error))?;
         let now = clock.max(used);
-        Ok(Batch {
+        let mut batch = Batch {
             connection,
             path,
             ids,
             recent,
+            tail,
+            added: Tail::default(),
+            instead: false,
             now,
             seq,
             told: used,
             wrote: Cell::new(false),
             erased: false,
             company,
+            guard: Cell::new(Guard::Idle),
             failed: None,
-        })
+        };
+        if !current {
+            // Somebody else's rows, which are not at hand a second time: whoever comes next would read them again.
+            batch.catch_up()?;
+            batch.guard.set(Guard::Bare);
+            batch.settle()?;
+        }
+        Ok(batch)
     }
 
-    /// Runs one member on a savepoint: what it wrote goes away when the medium failed it. A refusal keeps
-    /// what the clock did before it.
+    /// Runs one member: what it wrote goes away when the medium failed it. A refusal keeps what the clock did
+    /// before it.
     ///
     /// Some failures (a full disk among them) make SQLite roll back the whole transaction. Then nothing more
     /// is written: a savepoint would begin a transaction of its own and commit its member alone.
@@ -89,23 +137,43 @@ impl<'a> Batch<'a> {
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.still_open()?;
-        if self.company == Company::Alone {
-            // No savepoint: what it would undo is the whole transaction.
-            let result = work(self);
-            self.failed =
-                result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_))).cloned();
-            return result;
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
         }
+        self.guard.set(Guard::Idle);
         let (seq, told, now) = (self.seq, self.told, self.now);
-        self.savepoint("SAVEPOINT member")?;
         let result = work(self);
-        if !matches!(result, Ok(_) | Err(StoreError::Refused(_))) {
-            (self.seq, self.told, self.now) = (seq, told, now);
-            self.still_open()?;
-            self.savepoint("ROLLBACK TO member")?;
+        let failure = result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_)));
+        match (self.guard.get(), failure) {
+            (Guard::Savepoint, None) => self.savepoint("RELEASE member")?,
+            (Guard::Savepoint, Some(_)) => {
+                (self.seq, self.told, self.now) = (seq, told, now);
+                self.still_open()?;
+                self.savepoint("ROLLBACK TO member")?;
+                self.savepoint("RELEASE member")?;
+                self.recent.clear();
+                self.catch_up()?;
+            }
+            (Guard::Idle, Some(_)) if self.company == Company::Others => {
+                (self.seq, self.told, self.now) = (seq, told, now);
+            }
+            (Guard::Idle | Guard::Bare, failure) => self.failed = failure.cloned(),
         }
-        self.savepoint("RELEASE member")?;
         result
+    }
+
+    /// Puts the member on a savepoint before it writes; it has none when there is nobody beside it.
+    pub(super) fn guard(&self) -> Result<(), StoreError> {
+        if self.guard.get() == Guard::Idle {
+            match self.company {
+                Company::Alone => self.guard.set(Guard::Bare),
+                Company::Others => {
+                    self.savepoint("SAVEPOINT member")?;
+                    self.guard.set(Guard::Savepoint);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether there is still a transaction to write in.
@@ -122,13 +190,13 @@ impl<'a> Batch<'a> {
         run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
-    /// Writes down the time unless an event tells it; the result is the last event of the project, and whether a
-    /// secret was erased.
-    pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
+    /// Writes down the time unless an event tells it.
+    pub(super) fn finish(self) -> Result<Left, StoreError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
         self.still_open()?;
+        self.guard.set(Guard::Bare);
         if self.wrote.get() && self.told < self.now {
             let sql = "UPDATE projects SET last_at = ?2 WHERE project = ?1";
             self.execute(sql, (PROJECT, self.now.as_millis()))?;
@@ -136,7 +204,8 @@ impl<'a> Batch<'a> {
         if self.wrote.get() {
             self.recent.count(self.seq, self.now);
         }
-        Ok((self.seq, self.erased))
+        let Batch { seq, now, added, instead, erased, .. } = self;
+        Ok(Left { seq, now, added, instead, erased })
     }
 
     /// Decides one request and writes what follows from it.
@@ -153,7 +222,9 @@ impl<'a> Batch<'a> {
             snapshot.questions.extend(record.map(|record| parse_question(&record)).transpose()?);
         }
         let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
-        self.write(decision.expiry.as_ref())?;
+        if let Some(expiry) = decision.expiry {
+            self.write(expiry, None)?;
+        }
         let (change, envelope) = match decision.outcome {
             Ok(outcome) => outcome,
             Err(refusal) => {
@@ -161,24 +232,34 @@ impl<'a> Batch<'a> {
                 return Err(refusal.into());
             }
         };
-        self.write(change.as_ref())?;
-        self.execute(
-            "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
-            (PROJECT, request.operation_id.as_str(), &request.digest, envelope.as_str()),
-        )?;
         bytes = if decision.state.open_questions().next().is_none() { 0 } else { bytes };
         bytes += change.as_ref().map_or(0, Change::len);
+        let told = Told {
+            operation_id: request.operation_id.as_str(),
+            digest: &request.digest,
+            envelope: envelope.as_str(),
+        };
+        match change {
+            Some(change) => self.write(change, Some(told))?,
+            None => self.enter(&told)?,
+        }
         self.recent.keep(feature_id.clone(), decision.state, bytes);
         Ok(Receipt { envelope, seq: self.seq, fresh: true })
     }
 
     /// The first success of this operation, if there was one; a mismatch when it was another request.
     fn replay(&self, request: &Request) -> Result<Option<Envelope>, StoreError> {
-        let found = self.first(
-            "SELECT digest, envelope FROM operations WHERE project = ?1 AND operation_id = ?2",
-            (PROJECT, request.operation_id.as_str()),
-            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-        )?;
+        let id = request.operation_id.as_str();
+        let words = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        let found = match self.pending(|tail| tail.operations.get(id)) {
+            Some(seq) => self.first("SELECT digest, envelope FROM events WHERE seq = ?1", [seq], words)?,
+            None => self.first(
+                "SELECT ifnull(l.digest, e.digest), ifnull(l.envelope, e.envelope)
+                 FROM ledger l LEFT JOIN events e ON e.seq = l.seq WHERE l.project = ?1 AND l.operation_id = ?2",
+                (PROJECT, id),
+                words,
+            )?,
+        };
         match found {
             None => Ok(None),
             Some((digest, envelope)) if digest == request.digest => Ok(Some(Envelope::from_ledger(envelope))),
@@ -188,6 +269,7 @@ impl<'a> Batch<'a> {
 
     /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features; how many changed.
     pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
+        self.settle()?;
         let due = self.all(
             "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2
              GROUP BY feature_id ORDER BY min(expires_at), feature_id LIMIT ?3",
@@ -199,25 +281,35 @@ impl<'a> Batch<'a> {
             let feature_id = FeatureId::parse(feature_id)?;
             let (snapshot, _) = self.current(&feature_id)?;
             let expiry = lifecycle::expire_due(&snapshot, self.now);
-            let change = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)?;
-            changed += usize::from(change.is_some());
-            self.write(change.as_ref())?;
+            if let Some(change) = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)? {
+                self.guard()?;
+                self.write(change, None)?;
+                changed += 1;
+            }
         }
         Ok(changed)
     }
 
+    /// What is found among the rows that the tables do not hold yet.
+    fn pending<'b, T: 'b>(&'b self, find: impl Fn(&'b Tail) -> Option<T>) -> Option<T> {
+        find(&self.added).or_else(|| if self.instead { None } else { find(&self.tail) })
+    }
+
     /// The feature and its open questions.
-    fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
+    pub(super) fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
         if let Some(kept) = self.recent.take(feature_id) {
             return Ok(kept);
         }
-        let (feature, open) = self
-            .first(
+        let pending = self.pending(|tail| tail.features.get(feature_id.as_str()));
+        let (feature, open) = match pending {
+            Some(ended) => Some((ended.row.record.clone(), ended.open.clone())),
+            None => self.first(
                 "SELECT record, open FROM features WHERE project = ?1 AND feature_id = ?2",
                 (PROJECT, feature_id.as_str()),
                 |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-            )?
-            .unzip();
+            )?,
+        }
+        .unzip();
         let ids = open.iter().flat_map(|open| open.split_whitespace());
         let records = ids.filter_map(|id| self.question(feature_id, id).transpose());
         let records = records.collect::<Result<Vec<_>, _>>()?;
@@ -226,7 +318,10 @@ impl<'a> Batch<'a> {
     }
 
     /// The record of one question of the feature.
-    fn question(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
+    pub(super) fn question(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
+        if let Some(row) = self.pending(|tail| tail.questions.get(id)) {
+            return Ok((row.columns.1 == feature_id.as_str()).then(|| row.record.clone()));
+        }
         self.first(
             "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
             (PROJECT, id, feature_id.as_str()),
@@ -234,43 +329,20 @@ impl<'a> Batch<'a> {
         )
     }
 
-    /// Writes the rows of a change.
-    pub(super) fn write(&mut self, change: Option<&Change>) -> Result<(), StoreError> {
-        let Some(change) = change else { return Ok(()) };
-        let mut previous = None;
-        for row in &change.events {
-            self.execute(
-                "INSERT INTO events (project, seq, feature_id, previous, at, question_id, line, event)
-                 VALUES (?1, ?2, ?3, ifnull(?4, (SELECT last FROM features WHERE project = ?1 AND feature_id = ?3)),
-                     ?5, ?6, ?7, ?8)",
-                (PROJECT, row.seq, &row.feature_id, previous, row.at, &row.question_id, &row.line, &row.event),
-            )?;
-            self.told = Timestamp::from_millis(row.at);
-            previous = Some(row.seq);
+    /// The last event of a feature.
+    fn last(&self, feature_id: &str) -> Result<Option<i64>, StoreError> {
+        if let Some(last) = self.pending(|tail| tail.features.get(feature_id).map(|ended| ended.last)) {
+            return Ok(Some(last));
         }
-        let (feature_id, status, adhoc, version) = &change.feature.columns;
-        if let Some(spec) = &change.spec {
-            self.execute(
-                "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)",
-                (PROJECT, feature_id, spec),
-            )?;
-        }
-        self.execute(
-            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (project, feature_id)
-             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last = ?8",
-            (PROJECT, feature_id, status, adhoc, version, &change.feature.record, &change.open, previous),
-        )?;
-        for QuestionRow { columns: (id, feature, status, created, expires, answered), record } in
-            &change.questions
-        {
-            self.execute(
-                "INSERT INTO questions (project, question_id, feature_id, status, created_at, expires_at, answered_at, record)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT (project, question_id) DO UPDATE SET status = ?4, answered_at = ?7, record = ?8",
-                (PROJECT, id, feature, status, created, expires, answered, record),
-            )?;
+        let sql = "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2";
+        self.first(sql, (PROJECT, feature_id), |row| row.get(0))
+    }
+
+    /// Writes a change to the log; the other tables get it later. Secrets are in no log, and written at once.
+    pub(super) fn write(&mut self, change: Change, told: Option<Told<'_>>) -> Result<(), StoreError> {
+        let feature_id = &change.feature.columns.0;
+        if !change.secrets.is_empty() || change.wipes_secrets {
+            self.guard()?;
         }
         for (question_id, answer) in &change.secrets {
             self.execute(
@@ -282,7 +354,66 @@ impl<'a> Batch<'a> {
             let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
             self.erased |= self.execute(sql, (PROJECT, feature_id))? > 0;
         }
+        let mut previous = self.last(feature_id)?;
+        let end = change.events.last().map(|row| row.seq);
+        for row in &change.events {
+            let told = told.as_ref().filter(|_| end == Some(row.seq));
+            self.append(row, previous, told)?;
+            previous = Some(row.seq);
+        }
+        if let (Some(told), Some(end)) = (told, end) {
+            self.added.operations.insert(told.operation_id.to_owned(), end);
+        }
+        self.added.take(change, previous.unwrap_or_default());
         Ok(())
+    }
+
+    /// One event at the end of the log.
+    fn append(
+        &mut self,
+        row: &EventRow,
+        previous: Option<i64>,
+        told: Option<&Told<'_>>,
+    ) -> Result<(), StoreError> {
+        if self.guard.get() == Guard::Idle {
+            self.guard.set(Guard::Bare);
+        }
+        self.execute(
+            "INSERT INTO events (project, seq, feature_id, previous, at, question_id, line, event, operation_id, digest, envelope)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            (
+                PROJECT,
+                row.seq,
+                &row.feature_id,
+                previous,
+                row.at,
+                &row.question_id,
+                &row.line,
+                &row.event,
+                told.map(|told| told.operation_id),
+                told.map(|told| told.digest),
+                told.map(|told| told.envelope),
+            ),
+        )?;
+        self.told = Timestamp::from_millis(row.at);
+        Ok(())
+    }
+
+    /// An operation that has no event.
+    pub(super) fn enter(&mut self, told: &Told<'_>) -> Result<(), StoreError> {
+        self.execute(
+            "INSERT INTO ledger (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
+            (PROJECT, told.operation_id, told.digest, told.envelope),
+        )
+        .map(drop)
+    }
+
+    /// Writes what uses no time: nothing happens by it.
+    pub(super) fn aside<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let wrote = self.wrote.get();
+        let result = work(self);
+        self.wrote.set(wrote);
+        result
     }
 
     /// Erases a secret.
@@ -294,6 +425,7 @@ impl<'a> Batch<'a> {
 
     /// Puts a secret away.
     pub(super) fn entrust(&mut self, id: &QuestionId, answer: &Value) -> Result<(), StoreError> {
+        self.settle()?;
         let sql = "INSERT OR REPLACE INTO secrets (project, question_id, feature_id, answer)
                    SELECT project, question_id, feature_id, ?3 FROM questions WHERE project = ?1 AND question_id = ?2";
         self.execute(sql, (PROJECT, id.as_str(), answer.to_string())).map(drop)
@@ -303,6 +435,7 @@ impl<'a> Batch<'a> {
     pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, StoreError> {
         #[cfg(test)]
         super::plan::note(self.connection, sql);
+        self.guard()?;
         let run = || self.connection.prepare_cached(sql)?.execute(params);
         let rows = run().map_err(|error| explain(self.path, &error))?;
         self.wrote.set(self.wrote.get() || rows > 0);
@@ -321,7 +454,7 @@ impl<'a> Batch<'a> {
         run().map_err(|error| explain(self.path, &error))
     }
 
-    fn all<T>(
+    pub(super) fn all<T>(
         &self,
         sql: &str,
         params: impl Params,

@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_start.sql"),
     include_str!("../../migrations/sqlite/0002_fewer_trees.sql"),
     include_str!("../../migrations/sqlite/0003_chained_events.sql"),
+    include_str!("../../migrations/sqlite/0004_log_first.sql"),
 ];
 
 /// How long to wait for a lock that SQLite itself holds.
@@ -176,6 +177,12 @@ pub(super) fn counters(connection: &Connection) -> rusqlite::Result<(u64, Timest
     let mut last = connection.prepare_cached("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1")?;
     let last = last.query_row((), |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
     Ok(last.map_or((0, used), |(seq, at)| (seq.unsigned_abs(), used.max(Timestamp::from_millis(at)))))
+}
+
+/// Whether the tables lack something that the log has.
+pub(super) fn is_behind(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT settled < ifnull((SELECT max(seq) FROM events), 0) FROM projects WHERE project = ?1";
+    connection.prepare_cached(sql)?.query_row([PROJECT], |row| row.get(0))
 }
 
 /// An unavailable store, in words.

@@ -1,6 +1,7 @@
 //! Reading with one statement, as long as the clock has done nothing that is not written yet.
 
 use super::connect::{PROJECT, explain};
+use super::tail::{Shared, Tail};
 use crate::error::StoreError;
 use crate::port::QuestionPage;
 use crate::record::Record;
@@ -9,8 +10,8 @@ use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
+use rusqlite::Connection;
 use rusqlite::types::ToSql;
-use rusqlite::{Connection, OptionalExtension};
 use std::path::Path;
 
 /// One look at the file. Where it gives nothing, a snapshot has to be read instead.
@@ -29,29 +30,81 @@ macro_rules! something_is_due {
     };
 }
 
+/// Whether the tables hold all that the log has.
+macro_rules! is_settled {
+    () => {
+        " AND (SELECT settled FROM projects WHERE project = ?1) = ifnull((SELECT max(seq) FROM events), 0)"
+    };
+}
+
+/// What one statement tells of a question.
+struct Seen {
+    last: i64,
+    settled: i64,
+    record: Option<String>,
+    something_is_due: bool,
+}
+
 impl Glance<'_> {
-    /// A question, unless it might be due.
-    pub(super) fn question(&self, id: &QuestionId) -> Result<Option<Option<Question>>, StoreError> {
-        let sql = concat!(
-            "SELECT q.record, CASE WHEN q.status = 'open' THEN ",
-            something_is_due!(),
-            " ELSE 0 END FROM questions q WHERE q.project = ?1 AND q.question_id = ?3"
-        );
-        let run = || {
-            self.prepare(sql)?
-                .query_row((PROJECT, self.clock.as_millis(), id.as_str()), |row| {
-                    Ok((row.get::<_, String>(0)?, row.get::<_, bool>(1)?))
-                })
-                .optional()
+    /// A question, unless it might be due, or somebody else wrote what the tables do not hold yet.
+    pub(super) fn question(
+        &self,
+        id: &QuestionId,
+        tail: &Shared,
+    ) -> Result<Option<Option<Question>>, StoreError> {
+        // Looked at first: what leaves it afterwards is in the tables by then.
+        let (seq, written) = {
+            let tail = tail.look();
+            let written = tail.questions.get(id.as_str());
+            let written = written.map(|row| (row.record.clone(), self.is_due_in(&tail, &row.columns.1)));
+            (tail.seq.cast_signed(), written)
         };
-        match run().map_err(|error| explain(self.path, &error))? {
-            Some((_, true)) => Ok(None),
-            Some((record, false)) => Ok(Some(Some(parse_question(&record)?))),
-            None => Ok(Some(None)),
-        }
+        let seen = self.seen(id)?;
+        let (record, is_due) = match (written, seen.record) {
+            (Some(_), _) if seen.last != seq => return Ok(None),
+            (None, _) if seen.last != seq && seen.last != seen.settled => return Ok(None),
+            (Some(written), _) => written,
+            (None, Some(record)) => (record, false),
+            (None, None) => return Ok(Some(None)),
+        };
+        let question = parse_question(&record)?;
+        let is_due = is_due
+            || seen.something_is_due
+            || question.is_open() && self.is_due_in(&tail.look(), question.feature_id.as_str());
+        Ok(if question.is_open() && is_due { None } else { Some(Some(question)) })
     }
 
-    /// The records of a page of everything open; nothing when something is due, or there is none.
+    /// Whether something is due in a feature, by what the tables do not hold yet.
+    fn is_due_in(&self, tail: &Tail, feature: &str) -> bool {
+        let now = tail.now.map_or(self.clock, |used| used.max(self.clock));
+        let deadline = tail.features.get(feature).and_then(|ended| ended.deadline);
+        deadline.is_some_and(|at| at <= now.as_millis())
+    }
+
+    fn seen(&self, id: &QuestionId) -> Result<Seen, StoreError> {
+        let sql = concat!(
+            "SELECT ifnull((SELECT max(seq) FROM events), 0), p.settled, q.record,
+               CASE WHEN ifnull(q.status, 'open') = 'open' THEN ",
+            something_is_due!(),
+            " ELSE 0 END
+             FROM projects p LEFT JOIN questions q ON q.project = p.project AND q.question_id = ?3
+             WHERE p.project = ?1"
+        );
+        let run = || {
+            self.prepare(sql)?.query_row((PROJECT, self.clock.as_millis(), id.as_str()), |row| {
+                Ok(Seen {
+                    last: row.get(0)?,
+                    settled: row.get(1)?,
+                    record: row.get(2)?,
+                    something_is_due: row.get(3)?,
+                })
+            })
+        };
+        run().map_err(|error| explain(self.path, &error))
+    }
+
+    /// The records of a page of everything open; nothing when something is due, the tables
+    /// lack something, or there is none.
     pub(super) fn records(&self, page: &QuestionPage) -> Result<Option<Vec<Record>>, StoreError> {
         let open = QuestionFilter::Only(QuestionStatus::Open);
         let (None, true) = (&page.feature, page.filter == open) else { return Ok(None) };
@@ -62,6 +115,7 @@ impl Glance<'_> {
                 concat!(
                     "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND NOT ",
                     something_is_due!(),
+                    is_settled!(),
                     " ORDER BY created_at, question_id LIMIT ?3"
                 ),
                 &[&PROJECT, &clock, &limit],
@@ -70,6 +124,7 @@ impl Glance<'_> {
                 concat!(
                     "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND NOT ",
                     something_is_due!(),
+                    is_settled!(),
                     " AND (created_at, question_id) > (?4, ?5) ORDER BY created_at, question_id LIMIT ?3"
                 ),
                 &[&PROJECT, &clock, &limit, &at.as_millis(), &id.as_str()],

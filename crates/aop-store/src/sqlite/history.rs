@@ -1,8 +1,9 @@
 //! The whole history out of one snapshot, and back into an empty file in one transaction.
 
-use super::batch::Batch;
+use super::batch::{Batch, Told};
 use super::connect::{PROJECT, explain};
 use super::read::Reader;
+use super::tail::LONG;
 use crate::error::StoreError;
 use crate::history::{Entries, Entry, Origin, TRAVELLING, Visit, not_empty, out_of_order, stays};
 use crate::port::ClaimState;
@@ -25,7 +26,13 @@ impl Reader<'_> {
             Ok(Entry::Operation { operation_id: row.get(0)?, digest: row.get(1)?, envelope: row.get(2)? })
         };
         self.each(
-            "SELECT operation_id, digest, envelope FROM operations WHERE project = ?1 ORDER BY operation_id",
+            // Those of the last moment are in the log alone.
+            "SELECT l.operation_id, ifnull(l.digest, e.digest), ifnull(l.envelope, e.envelope)
+             FROM ledger l LEFT JOIN events e ON e.seq = l.seq WHERE l.project = ?1
+             UNION ALL
+             SELECT operation_id, digest, envelope FROM events
+             WHERE seq > (SELECT settled FROM projects WHERE project = ?1) AND operation_id IS NOT NULL
+             ORDER BY 1",
             operation,
             &mut visit,
         )?;
@@ -88,15 +95,20 @@ impl Batch<'_> {
             let rows = self.first(&sql, [PROJECT], |row| row.get::<_, i64>(0))?;
             Ok(rows.unwrap_or_default().unsigned_abs())
         };
-        let (events, operations) = (count("events")?, count("operations")?);
+        let (events, operations) = (count("events")?, count("ledger")?);
         if events + operations > 0 {
             return Err(not_empty(events, operations));
         }
+        self.guard()?;
         self.recent.clear();
         let mut replay = Replay::default();
         for entry in entries {
             entry.and_then(|entry| self.take(entry, &mut replay)).map_err(undo)?;
+            if self.added.len() > LONG {
+                self.settle()?;
+            }
         }
+        self.settle()?;
         Ok(replay.seq)
     }
 
@@ -113,12 +125,14 @@ impl Batch<'_> {
                     let mut seq = recorded.seq - 1;
                     let change = Change::of(std::slice::from_ref(&recorded.stamped), state, &[], &mut seq)?;
                     self.seq = seq;
-                    self.write(change.as_ref())?;
+                    if let Some(change) = change {
+                        self.write(change, None)?;
+                    }
                 }
             }
             Entry::Operation { operation_id, digest, envelope } => {
-                let sql = "INSERT INTO operations (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)";
-                self.execute(sql, (PROJECT, operation_id, digest, envelope))?;
+                let (operation_id, digest, envelope) = (&*operation_id, &*digest, &*envelope);
+                self.enter(&Told { operation_id, digest, envelope })?;
             }
             Entry::Lease { name, epoch } => {
                 let sql =

@@ -16,7 +16,9 @@ mod inbox;
 mod plan;
 mod read;
 mod recent;
+mod settle;
 mod shelf;
+mod tail;
 mod verify;
 mod watch;
 mod worker;
@@ -69,8 +71,24 @@ impl SqliteStore {
         Ok(SqliteStore { path, clock, spare, writer, watcher })
     }
 
-    /// Runs one read on a consistent snapshot.
+    /// Runs one read on a consistent snapshot whose tables hold at least what was committed before.
     fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<'_, T> {
+        Box::pin(async move {
+            let behind = |connection: &Connection| {
+                connect::is_behind(connection).map_err(|error| connect::explain(&self.path, &error))
+            };
+            if self.on_spare(behind)? {
+                self.settle().await?;
+            }
+            self.read_log(work).await
+        })
+    }
+
+    /// The same, where the tables that follow the log are not looked at.
+    fn read_log<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
@@ -78,6 +96,14 @@ impl SqliteStore {
         Box::pin(
             async move { self.on_spare(|connection| work(&Reader::begin(connection, &self.path, now)?)) },
         )
+    }
+
+    /// Brings the tables up to the log, on this thread or with the next batch.
+    async fn settle(&self) -> Result<(), StoreError> {
+        match self.writer.settle_here() {
+            Some(settled) => settled,
+            None => self.write_in_turn(|batch| batch.settle()).await,
+        }
     }
 
     /// Runs one read that usually is a single statement, and so a snapshot of its own; only where that does not tell
@@ -162,7 +188,7 @@ impl Store for SqliteStore {
     }
 
     fn now(&self) -> Pending<'_, Timestamp> {
-        self.read(|reader| reader.now())
+        self.read_log(|reader| reader.now())
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
@@ -178,8 +204,8 @@ impl Store for SqliteStore {
     }
 
     fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
-        let same = id.clone();
-        self.glance(move |glance| glance.question(&same), move |reader| reader.question(&id))
+        let (same, tail) = (id.clone(), self.writer.tail());
+        self.glance(move |glance| glance.question(&same, &tail), move |reader| reader.question(&id))
     }
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
@@ -210,7 +236,10 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, page: EventPage) -> Pending<'_, Vec<Recorded>> {
-        self.read(move |reader| reader.events(&page))
+        if page.feature.is_some() {
+            return self.read(move |reader| reader.events(&page));
+        }
+        self.read_log(move |reader| reader.events(&page))
     }
 
     fn last_events(&self, id: FeatureId, before: Option<u64>, limit: usize) -> Pending<'_, Vec<Recorded>> {
@@ -218,7 +247,7 @@ impl Store for SqliteStore {
     }
 
     fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)> {
-        self.read(move |reader| reader.changed_since(seq))
+        self.read_log(move |reader| reader.changed_since(seq))
     }
 
     fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>> {
@@ -230,7 +259,7 @@ impl Store for SqliteStore {
     }
 
     fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {
-        self.read(move |reader| reader.secret(&id))
+        self.read_log(move |reader| reader.secret(&id))
     }
 
     fn forget(&self, id: QuestionId) -> Pending<'_, ()> {
@@ -265,11 +294,11 @@ impl Store for SqliteStore {
     }
 
     fn document(&self, shelf: Shelf, key: String) -> Pending<'_, Option<Value>> {
-        self.read(move |reader| reader.document(shelf, &key))
+        self.read_log(move |reader| reader.document(shelf, &key))
     }
 
     fn documents(&self, shelf: Shelf, prefix: String) -> Pending<'_, Vec<(String, Value)>> {
-        self.read(move |reader| reader.documents(shelf, &prefix))
+        self.read_log(move |reader| reader.documents(shelf, &prefix))
     }
 
     fn place(&self, shelf: Shelf, key: String, value: Option<Value>, expect: Expect) -> Pending<'_, bool> {

@@ -255,6 +255,13 @@ impl<'a> Reader<'a> {
         Ok(self.counters()?.0)
     }
 
+    /// The last event that the tables hold.
+    pub(super) fn settled(&self) -> Result<u64, StoreError> {
+        let settled =
+            self.rows("SELECT settled FROM projects WHERE project = ?1", &[], |row| row.get::<_, i64>(0))?;
+        Ok(settled.first().map_or(0, |seq| seq.unsigned_abs()))
+    }
+
     fn counters(&self) -> Result<(u64, Timestamp), StoreError> {
         super::connect::counters(self.connection).map_err(|error| explain(self.path, &error))
     }

@@ -26,14 +26,16 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Forgets everything if another connection has committed since. Asked inside a transaction that writes, so
-    /// that nobody can while it lasts.
-    pub(super) fn revise(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        if !self.is_current(connection)? {
+    /// Forgets everything if another connection has committed since; whether nobody has. Asked inside a transaction
+    /// that writes, so that nobody can while it lasts.
+    pub(super) fn revise(&mut self, connection: &Connection) -> rusqlite::Result<bool> {
+        let version = Some(data_version(connection)?);
+        let current = self.version == version;
+        if !current {
             self.clear();
-            self.version = Some(data_version(connection)?);
+            self.version = version;
         }
-        Ok(())
+        Ok(current)
     }
 
     /// Whether nobody else has committed since.

@@ -5,6 +5,7 @@ use super::batch::{Batch, Company};
 use super::bell::ring;
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
 use super::recent::Recent;
+use super::tail::Shared;
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
 use crate::fault::crash_point;
@@ -31,6 +32,7 @@ pub(super) struct Worker {
     clock: Arc<dyn Clock>,
     ids: Ids,
     recent: Recent,
+    tail: Shared,
     pages: Arc<AtomicI32>,
     /// A secret was erased, and older copies of its page may still stand in the log.
     erased: bool,
@@ -41,6 +43,7 @@ impl Worker {
         path: &Path,
         clock: Arc<dyn Clock>,
         spare: Option<Connection>,
+        tail: Shared,
     ) -> Result<Self, StoreError> {
         let mut connection = open_writer(path, spare)?;
         let pages = Arc::new(AtomicI32::new(0));
@@ -53,7 +56,7 @@ impl Worker {
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
         let (ids, recent) = (Ids::new(), Recent::default());
-        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, pages, erased: false })
+        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, tail, pages, erased: false })
     }
 
     /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is the last event
@@ -63,6 +66,28 @@ impl Worker {
         company: Company,
         work: impl FnOnce(&mut Batch<'_>),
     ) -> Result<u64, StoreError> {
+        let result = self.commit(company, work);
+        if result.is_ok() {
+            ring(&self.path);
+        }
+        result
+    }
+
+    /// Brings the tables up to the log, by whoever holds the lock; gives the lock back. The result is the last event of
+    /// the project. After an error this worker is to be let go: it might go on without syncs.
+    pub(super) fn settle(&mut self) -> Result<u64, StoreError> {
+        self.synchronous("NORMAL")?;
+        // A member that fails alone fails its commit.
+        let seq = self.commit(Company::Alone, |batch| drop(batch.member(Batch::settle)))?;
+        self.synchronous("FULL")?;
+        Ok(seq)
+    }
+
+    fn synchronous(&self, how: &str) -> Result<(), StoreError> {
+        self.connection.pragma_update(None, "synchronous", how).map_err(|error| explain(&self.path, &error))
+    }
+
+    fn commit(&mut self, company: Company, work: impl FnOnce(&mut Batch<'_>)) -> Result<u64, StoreError> {
         let path = &self.path;
         let run = |sql: &str| {
             // Prepared once: parsing these few words again for each commit is a noticeable part of it.
@@ -70,15 +95,16 @@ impl Worker {
             statement.and_then(|mut statement| statement.execute(())).map_err(|error| explain(path, &error))
         };
         let result = run("BEGIN IMMEDIATE").and_then(|_| {
-            let (now, recent) = (self.clock.now(), &mut self.recent);
-            let mut batch = Batch::begin(&self.connection, path, now, &mut self.ids, recent, company)?;
+            let (now, recent, tail) = (self.clock.now(), &mut self.recent, Arc::clone(&self.tail.look()));
+            let mut batch = Batch::begin(&self.connection, path, now, &mut self.ids, recent, tail, company)?;
             work(&mut batch);
-            let (seq, erased) = batch.finish()?;
+            let left = batch.finish()?;
             crash_point("before_commit");
             run("COMMIT")?;
             crash_point("after_commit");
-            self.erased |= erased;
-            Ok(seq)
+            self.erased |= left.erased;
+            self.tail.publish(left.added, left.instead, left.seq, left.now);
+            Ok(left.seq)
         });
         if result.is_err() {
             self.recent.clear();
@@ -92,9 +118,6 @@ impl Worker {
         }
         // Closing the file would release it as well; an error here changes nothing that was decided.
         let _ = self.lock.unlock();
-        if result.is_ok() {
-            ring(&self.path);
-        }
         result
     }
 

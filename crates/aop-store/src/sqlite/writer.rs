@@ -5,20 +5,25 @@
 
 use super::batch::{Batch, Company};
 use super::connect::unavailable;
+use super::tail::{LONG, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{oneshot, watch};
 
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
 const BATCH: usize = 256;
+
+/// So long after the last commit the tables are brought up to the log, if nobody has looked there before.
+const QUIET: Duration = Duration::from_millis(5);
 
 /// Told how the commit went; answers its caller.
 type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
@@ -41,6 +46,8 @@ pub(super) struct Desk {
     committed: watch::Sender<u64>,
     /// Connections that nobody reads on at the moment. The first write takes one of them.
     spare: Spare,
+    /// What was written to the log and not yet to the other tables.
+    tail: Shared,
     /// Whoever holds it writes.
     worker: Mutex<Option<Worker>>,
     /// Writes in the queue that the thread has not taken yet: nobody overtakes them.
@@ -65,7 +72,7 @@ impl Desk {
             Some(worker) => Ok(worker),
             none => {
                 let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                Ok(none.insert(Worker::new(&self.path, Arc::clone(&self.clock), spare)?))
+                Ok(none.insert(Worker::new(&self.path, Arc::clone(&self.clock), spare, self.tail.clone())?))
             }
         }
     }
@@ -74,6 +81,25 @@ impl Desk {
     pub(super) fn wrote_last(&self) -> bool {
         let held = self.worker.try_lock();
         held.is_ok_and(|worker| worker.as_ref().is_some_and(Worker::wrote_last))
+    }
+
+    /// Brings the tables up to the log, if the lock is to be had.
+    fn settle(&self, held: &mut MutexGuard<'_, Option<Worker>>) -> Option<Result<(), StoreError>> {
+        let settled = match self.ready(held) {
+            Ok(worker) if worker.lock.try_lock().is_err() => return None,
+            Ok(worker) => worker.settle(),
+            Err(error) => Err(error),
+        };
+        if settled.is_err() {
+            **held = None;
+        }
+        // What others wrote has been seen by it.
+        self.announce(&settled);
+        Some(settled.map(drop))
+    }
+
+    fn is_unsettled(&self) -> bool {
+        !self.tail.look().is_empty()
     }
 
     /// Announced before it is answered: whoever has the answer finds the commit among the changes.
@@ -95,13 +121,18 @@ impl Writer {
         committed: watch::Sender<u64>,
         spare: Spare,
     ) -> Self {
-        let (worker, queued) = (Mutex::default(), AtomicUsize::new(0));
-        let desk = Arc::new(Desk { path, clock, committed, spare, worker, queued });
+        let (tail, worker, queued) = (Shared::default(), Mutex::default(), AtomicUsize::new(0));
+        let desk = Arc::new(Desk { path, clock, committed, spare, tail, worker, queued });
         Writer { desk, running: Mutex::new(None) }
     }
 
     pub(super) fn desk(&self) -> Weak<Desk> {
         Arc::downgrade(&self.desk)
+    }
+
+    /// What was written to the log and not yet to the other tables.
+    pub(super) fn tail(&self) -> Shared {
+        self.desk.tail.clone()
     }
 
     /// Reads on the connection that writes, if nobody writes or queues for it: it knows what was just committed.
@@ -145,13 +176,22 @@ impl Writer {
         let mut result = None;
         let outcome = worker.transact(Company::Alone, |batch| result = Some(batch.member(work)));
         desk.announce(&outcome);
-        let checkpoint = worker.checkpoint_is_due();
+        let due = worker.checkpoint_is_due() || desk.tail.look().len() > LONG;
         drop(held);
-        if checkpoint {
-            // An empty write: the thread checkpoints after it, and this caller has its answer meanwhile.
+        if due {
+            // An empty write: the thread does it after that, and this caller has its answer meanwhile.
             let _ = self.enqueue(|_| Ok(()), oneshot::channel().0);
         }
         Ok(outcome.and_then(|_| result.unwrap_or_else(|| Err(stopped(&desk.path)))))
+    }
+
+    /// Brings the tables up to the log on this thread, if nobody writes or queues for it, in this process or another.
+    pub(super) fn settle_here(&self) -> Option<Result<(), StoreError>> {
+        let mut held = self.desk.worker.try_lock().ok()?;
+        if self.desk.queued.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        self.desk.settle(&mut held)
     }
 
     /// Queues a write; its caller hears of it after the commit.
@@ -208,12 +248,29 @@ impl Drop for Writer {
             drop(queue);
             let _ = thread.join();
         }
+        if self.desk.is_unsettled() {
+            // Whoever opens the file next would have to, and would have to read the log for it.
+            let _ = self.settle_here();
+        }
     }
 }
 
 impl Desk {
     fn run(&self, jobs: &Receiver<Job>) {
-        while let Ok(first) = jobs.recv() {
+        loop {
+            let first = match self.is_unsettled().then(|| jobs.recv_timeout(QUIET)) {
+                None => jobs.recv().ok(),
+                Some(Ok(first)) => Some(first),
+                Some(Err(RecvTimeoutError::Disconnected)) => None,
+                Some(Err(RecvTimeoutError::Timeout)) => {
+                    if self.settle(&mut self.seize()).is_none() {
+                        jobs.recv().ok()
+                    } else {
+                        continue;
+                    }
+                }
+            };
+            let Some(first) = first else { return };
             let mut held = self.seize();
             let mut batch = vec![first];
             while batch.len() < BATCH {
@@ -242,6 +299,9 @@ impl Desk {
         let outcome = outcome.map(drop);
         for finish in finishes {
             finish(&outcome);
+        }
+        if self.tail.look().len() > LONG {
+            self.settle(held);
         }
         if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
             worker.checkpoint();

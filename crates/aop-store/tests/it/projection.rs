@@ -257,6 +257,7 @@ fn a_feature_with_ten_thousand_closed_questions_projects_them_all() {
     wait(w.feature("a"));
     let id = wait(w.ask("a"));
     wait(w.answer("a", &id, json!("x"))).unwrap();
+    wait(w.show("a"));
     let copies = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
         INSERT INTO questions SELECT project, 'q_' || printf('%026d', i), feature_id, status, created_at + i, expires_at,
             answered_at, json_set(record, '$.question_id', 'q_' || printf('%026d', i)) FROM questions, n";

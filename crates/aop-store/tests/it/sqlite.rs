@@ -153,6 +153,7 @@ fn edge_06_unusable_resume_status_falls_back_to_planning() {
         let w = world(dir.path());
         wait(w.feature_in("a", Status::Qa));
         let id = wait(w.ask("a"));
+        wait(w.show("a"));
         let set = format!("UPDATE questions SET record = json_set(record, '$.resume_status', '{unusable}')");
         tamper(dir.path(), &set);
         let data = wait(w.answer("a", &id, json!("x"))).unwrap();
@@ -227,10 +228,12 @@ fn as_first_version(dir: &Path) {
     let (today, first) = (dir.join("aop.db"), dir.join("first.db"));
     let connection = Connection::open(&first).unwrap();
     connection.execute_batch(include_str!("../../migrations/sqlite/0001_start.sql")).unwrap();
-    let same = ["specs", "questions", "operations"];
+    let same = ["specs", "questions"];
     let copies = same.map(|table| format!("INSERT INTO {table} SELECT * FROM today.{table};")).concat();
     let sql = format!(
         "ATTACH '{}' AS today; {copies}
+         INSERT INTO operations SELECT l.project, l.operation_id, ifnull(l.digest, e.digest), ifnull(l.envelope, e.envelope)
+            FROM today.ledger l LEFT JOIN today.events e ON e.seq = l.seq;
          INSERT INTO projects SELECT project, project_id, (SELECT max(seq) FROM today.events), last_at FROM today.projects;
          INSERT INTO features SELECT project, feature_id, status, adhoc, version, record FROM today.features;
          INSERT INTO log SELECT project, feature_id, seq, at, question_id, line FROM today.events;

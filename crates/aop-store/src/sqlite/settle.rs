@@ -1,0 +1,103 @@
+//! Bringing the tables up to the log. It costs nothing of what a caller waits for, and no sync: what the tables hold can
+//! be told from the log at any time, and is, when the process that wrote there has gone.
+
+use super::batch::Batch;
+use super::connect::PROJECT;
+use super::tail::{Ended, Tail};
+use crate::error::StoreError;
+use crate::rows::{Change, QuestionRow, parse_event, parse_question};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+impl Batch<'_> {
+    /// Finds out from the log what the tables do not hold yet.
+    pub(super) fn catch_up(&mut self) -> Result<(), StoreError> {
+        (self.added, self.instead) = (Tail::default(), true);
+        let rows = self.all(
+            "SELECT seq, event, operation_id FROM events
+             WHERE seq > (SELECT settled FROM projects WHERE project = ?1) ORDER BY seq",
+            [PROJECT],
+            |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?)),
+        )?;
+        for (seq, text, operation) in rows {
+            let event = parse_event(seq.unsigned_abs(), &text)?.stamped;
+            let (mut state, _) = self.current(&event.feature_id)?;
+            if let Some(id) = event.event.question_id()
+                && state.question(id).is_none()
+            {
+                let record = self.question(&event.feature_id, id.as_str())?;
+                state.questions.extend(record.map(|record| parse_question(&record)).transpose()?);
+            }
+            state.evolve(&event);
+            let mut before = seq.unsigned_abs() - 1;
+            if let Some(change) = Change::of(std::slice::from_ref(&event), &state, &[], &mut before)? {
+                let bytes = change.len();
+                self.added.take(change, seq);
+                self.recent.keep(event.feature_id, state, bytes);
+            }
+            self.added.operations.extend(operation.map(|operation| (operation, seq)));
+        }
+        Ok(())
+    }
+
+    /// Writes the rows that the tables do not hold yet.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        let earlier = if self.instead { Arc::default() } else { Arc::clone(&self.tail) };
+        if earlier.is_empty() && self.added.is_empty() {
+            return Ok(());
+        }
+        self.guard()?;
+        let later = std::mem::take(&mut self.added);
+        self.instead = true;
+        self.aside(|batch| {
+            for (id, spec) in earlier.specs.iter().chain(&later.specs) {
+                let sql = "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)";
+                batch.execute(sql, (PROJECT, id, spec))?;
+            }
+            for ended in latest(&earlier.features, &later.features) {
+                batch.settle_feature(ended)?;
+            }
+            for row in latest(&earlier.questions, &later.questions) {
+                batch.settle_question(row)?;
+            }
+            let operations: BTreeMap<_, _> = earlier.operations.iter().chain(&later.operations).collect();
+            for (id, seq) in operations {
+                let sql = "INSERT INTO ledger (project, operation_id, seq) VALUES (?1, ?2, ?3)";
+                batch.execute(sql, (PROJECT, id, seq))?;
+            }
+            let sql = "UPDATE projects SET settled = ?2 WHERE project = ?1";
+            batch.execute(sql, (PROJECT, batch.seq.cast_signed())).map(drop)
+        })
+    }
+
+    fn settle_feature(&self, ended: &Ended) -> Result<(), StoreError> {
+        let (feature_id, status, adhoc, version) = &ended.row.columns;
+        self.execute(
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (project, feature_id)
+             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last = ?8",
+            (PROJECT, feature_id, status, adhoc, version, &ended.row.record, &ended.open, ended.last),
+        )
+        .map(drop)
+    }
+
+    fn settle_question(&self, row: &QuestionRow) -> Result<(), StoreError> {
+        let (id, feature, status, created, expires, answered) = &row.columns;
+        self.execute(
+            "INSERT INTO questions (project, question_id, feature_id, status, created_at, expires_at, answered_at, record)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (project, question_id) DO UPDATE SET status = ?4, answered_at = ?7, record = ?8",
+            (PROJECT, id, feature, status, created, expires, answered, &row.record),
+        )
+        .map(drop)
+    }
+}
+
+/// The rows of both, the later one where both have one; in order, which puts neighbours on the same page.
+fn latest<'a, T>(
+    earlier: &'a HashMap<String, T>,
+    later: &'a HashMap<String, T>,
+) -> impl Iterator<Item = &'a T> {
+    earlier.iter().chain(later).collect::<BTreeMap<_, _>>().into_values()
+}

@@ -1,0 +1,86 @@
+//! The end of the log that the other tables do not hold yet, as the rows they will hold. Its writer fills it with
+//! every commit, and whoever looks for one question of these finds it here.
+
+use crate::rows::{Change, FeatureRow, QuestionRow};
+use aop_kernel::time::Timestamp;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// With more rows than this it is written to the tables even if nobody looks there.
+pub(super) const LONG: usize = 384;
+
+/// A feature as the end of the log leaves it.
+#[derive(Clone)]
+pub(super) struct Ended {
+    pub(super) row: FeatureRow,
+    pub(super) open: String,
+    /// Its last event.
+    pub(super) last: i64,
+    /// The first deadline of its open questions.
+    pub(super) deadline: Option<i64>,
+}
+
+/// The rows that are still to be written.
+#[derive(Clone, Default)]
+pub(super) struct Tail {
+    /// The last event of the project, and the latest time ever used.
+    pub(super) seq: u64,
+    pub(super) now: Option<Timestamp>,
+    pub(super) specs: Vec<(String, String)>,
+    pub(super) features: HashMap<String, Ended>,
+    pub(super) questions: HashMap<String, QuestionRow>,
+    /// The event that tells what came of each.
+    pub(super) operations: HashMap<String, i64>,
+}
+
+impl Tail {
+    pub(super) fn is_empty(&self) -> bool {
+        self.features.is_empty()
+    }
+
+    /// How many rows they are.
+    pub(super) fn len(&self) -> usize {
+        self.features.len() + self.questions.len() + self.operations.len()
+    }
+
+    /// Takes a change whose events stand in the log; `last` is the last of them.
+    pub(super) fn take(&mut self, change: Change, last: i64) {
+        let Change { spec, feature, open, deadline, questions, .. } = change;
+        let id = feature.columns.0.clone();
+        self.specs.extend(spec.map(|spec| (id.clone(), spec)));
+        self.features.insert(id, Ended { row: feature, open, last, deadline });
+        self.questions.extend(questions.into_iter().map(|row| (row.columns.0.clone(), row)));
+    }
+
+    /// Takes what came later.
+    fn extend(&mut self, later: Tail) {
+        self.specs.extend(later.specs);
+        self.features.extend(later.features);
+        self.questions.extend(later.questions);
+        self.operations.extend(later.operations);
+    }
+}
+
+/// The tail as of the last commit, for everybody in this process.
+#[derive(Clone, Default)]
+pub(super) struct Shared(Arc<Mutex<Arc<Tail>>>);
+
+impl Shared {
+    /// To be let go at once.
+    pub(super) fn look(&self) -> MutexGuard<'_, Arc<Tail>> {
+        // A tail is whole after any panic: what it takes is made before.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a commit has added, or put in its place.
+    pub(super) fn publish(&self, added: Tail, instead: bool, seq: u64, now: Timestamp) {
+        let mut held = self.look();
+        let tail = Arc::make_mut(&mut held);
+        if instead {
+            *tail = added;
+        } else {
+            tail.extend(added);
+        }
+        (tail.seq, tail.now) = (seq, Some(now));
+    }
+}
