@@ -5,5 +5,6 @@ mod contract;
 mod model;
 mod postgres;
 mod projection;
+mod settling;
 mod sqlite;
 mod support;

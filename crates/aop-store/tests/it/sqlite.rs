@@ -16,14 +16,14 @@ fn clock() -> Arc<ManualClock> {
 }
 
 /// A world on a folder that may be shared with another one.
-fn world(dir: &Path) -> World {
+pub(crate) fn world(dir: &Path) -> World {
     let clock = clock();
     let store = Arc::new(SqliteStore::open(dir, clock.clone()).unwrap());
     World::on(store, clock, TempDir::new().unwrap())
 }
 
 /// Changes the file behind the store's back.
-fn tamper(dir: &Path, sql: &str) {
+pub(crate) fn tamper(dir: &Path, sql: &str) {
     Connection::open(dir.join("aop.db")).unwrap().execute_batch(sql).unwrap();
 }
 
