@@ -1,7 +1,9 @@
-//! A bell that is heard in other processes: whoever has committed opens the lock file of the writers for a moment, and
-//! the system tells everybody who watches it. Nothing is written for it.
+//! A bell that is heard in other processes: whoever has committed reads a byte of the lock file of the writers, and the
+//! system tells everybody who watches it. Nothing is written for it.
 
 use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ impl Ear {
     fn open(rope: &Path) -> Option<Self> {
         use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
         let ear = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
-        add_watch(&ear, rope, WatchFlags::OPEN).ok()?;
+        add_watch(&ear, rope, WatchFlags::ACCESS).ok()?;
         Some(Ear(ear))
     }
 
@@ -90,14 +92,24 @@ impl Ear {
 }
 
 /// Tells everybody who listens.
-pub(super) fn ring(database: &Path) {
+pub(super) fn ring(rope: &File) {
     // Whoever does not hear it looks a little later.
-    let _ = File::open(rope(database));
+    let _ = rope.read_at(&mut [0], 0);
 }
 
-/// What is pulled: a file that is there as soon as anything was written.
+/// What is pulled: the lock file, which is there as soon as anything was written.
 pub(super) fn rope(database: &Path) -> PathBuf {
     database.with_file_name("write.lock")
+}
+
+/// Opens it, and makes it with something to read.
+pub(super) fn open_rope(rope: &Path) -> std::io::Result<File> {
+    let mut file = File::options().create(true).truncate(false).read(true).write(true).open(rope)?;
+    if file.metadata()?.len() == 0 {
+        // On a full disk nothing is heard, and everybody looks a little later.
+        let _ = file.write_all(b"\n");
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -109,10 +121,10 @@ mod tests {
     fn a_ring_is_heard_at_once_and_several_count_as_one() {
         let dir = tempfile::TempDir::new().unwrap();
         let database = dir.path().join("aop.db");
-        File::create(rope(&database)).unwrap();
+        let rope = open_rope(&rope(&database)).unwrap();
         let mut bell = Bell { patience: Duration::from_secs(600), ..Bell::hang(&database) };
-        ring(&database);
-        ring(&database);
+        ring(&rope);
+        ring(&rope);
         assert_eq!(bell.wait(), Heard::Ring);
         bell.patience = Duration::ZERO;
         assert_eq!(bell.wait(), Heard::Nothing);

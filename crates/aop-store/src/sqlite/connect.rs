@@ -162,11 +162,7 @@ fn create_private(path: &Path) -> Result<(), StoreError> {
 /// The lock file that makes the writers of all processes one fair queue.
 pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
     let lock = super::bell::rope(path);
-    File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&lock)
+    super::bell::open_rope(&lock)
         .map_err(|error| unavailable(&lock, &error.to_string(), "check that .aop/ is there and writable"))
 }
 

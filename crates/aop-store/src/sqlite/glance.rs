@@ -59,19 +59,27 @@ impl Glance<'_> {
             let written = written.map(|row| (row.record.clone(), self.is_due_in(&tail, &row.columns.1)));
             (tail.seq.cast_signed(), written)
         };
+        if let Some((record, is_due)) = written {
+            if self.last()? != seq {
+                return Ok(None);
+            }
+            let question = parse_question(&record)?;
+            return Ok((!is_due || !question.is_open()).then_some(Some(question)));
+        }
         let seen = self.seen(id)?;
-        let (record, is_due) = match (written, seen.record) {
-            (Some(_), _) if seen.last != seq => return Ok(None),
-            (None, _) if seen.last != seq && seen.last != seen.settled => return Ok(None),
-            (Some(written), _) => written,
-            (None, Some(record)) => (record, false),
-            (None, None) => return Ok(Some(None)),
-        };
+        if seen.last != seq && seen.last != seen.settled {
+            return Ok(None);
+        }
+        let Some(record) = seen.record else { return Ok(Some(None)) };
         let question = parse_question(&record)?;
-        let is_due = is_due
-            || seen.something_is_due
-            || question.is_open() && self.is_due_in(&tail.look(), question.feature_id.as_str());
-        Ok(if question.is_open() && is_due { None } else { Some(Some(question)) })
+        let is_due = || seen.something_is_due || self.is_due_in(&tail.look(), question.feature_id.as_str());
+        Ok((!question.is_open() || !is_due()).then_some(Some(question)))
+    }
+
+    /// The last event.
+    fn last(&self) -> Result<i64, StoreError> {
+        let run = || self.prepare("SELECT ifnull(max(seq), 0) FROM events")?.query_row((), |row| row.get(0));
+        run().map_err(|error| explain(self.path, &error))
     }
 
     /// Whether something is due in a feature, by what the tables do not hold yet.

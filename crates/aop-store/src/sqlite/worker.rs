@@ -68,7 +68,7 @@ impl Worker {
     ) -> Result<u64, StoreError> {
         let result = self.commit(company, work);
         if result.is_ok() {
-            ring(&self.path);
+            ring(&self.lock);
         }
         result
     }
