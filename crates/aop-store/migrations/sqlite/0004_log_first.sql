@@ -8,8 +8,7 @@ ALTER TABLE events ADD COLUMN operation_id TEXT;
 ALTER TABLE events ADD COLUMN digest TEXT;
 ALTER TABLE events ADD COLUMN envelope TEXT;
 
--- Where that event is; an operation without one has its own words here. A process of an earlier version does not find
--- this table under its name, and can write nothing.
+-- Where that event is; an operation without one has its own words here.
 CREATE TABLE ledger (
     project      INTEGER NOT NULL,
     operation_id TEXT    NOT NULL,
@@ -20,3 +19,6 @@ CREATE TABLE ledger (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO ledger SELECT project, operation_id, NULL, digest, envelope FROM operations;
 DROP TABLE operations;
+
+-- A process of an earlier version, which would write to the tables at once, does not find this column and writes nothing.
+ALTER TABLE features RENAME COLUMN last TO last_event;

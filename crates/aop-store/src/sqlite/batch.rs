@@ -334,7 +334,7 @@ impl<'a> Batch<'a> {
         if let Some(last) = self.pending(|tail| tail.features.get(feature_id).map(|ended| ended.last)) {
             return Ok(Some(last));
         }
-        let sql = "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2";
+        let sql = "SELECT last_event FROM features WHERE project = ?1 AND feature_id = ?2";
         self.first(sql, (PROJECT, feature_id), |row| row.get(0))
     }
 

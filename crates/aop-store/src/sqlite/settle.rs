@@ -73,10 +73,10 @@ impl Batch<'_> {
     fn settle_feature(&self, ended: &Ended) -> Result<(), StoreError> {
         let (feature_id, status, adhoc, version) = &ended.row.columns;
         self.execute(
-            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last)
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last_event)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (project, feature_id)
-             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last = ?8",
+             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last_event = ?8",
             (PROJECT, feature_id, status, adhoc, version, &ended.row.record, &ended.open, ended.last),
         )
         .map(drop)

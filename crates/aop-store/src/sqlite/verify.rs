@@ -51,9 +51,10 @@ impl Reader<'_> {
             },
         )?;
         told.check_open(&open.into_iter().collect());
-        let ends = self.rows("SELECT ifnull(max(last), 0) FROM features WHERE project = ?1", &[], |row| {
-            Ok(row.get::<_, i64>(0)?.unsigned_abs())
-        })?;
+        let ends =
+            self.rows("SELECT ifnull(max(last_event), 0) FROM features WHERE project = ?1", &[], |row| {
+                Ok(row.get::<_, i64>(0)?.unsigned_abs())
+            })?;
         let last = ends.into_iter().max().unwrap_or_default();
         findings.extend(told.compare(last, features, &specs.into_iter().collect(), questions)?);
         findings.extend(self.broken_chains()?);
@@ -70,7 +71,7 @@ impl Reader<'_> {
              SELECT f.feature_id FROM features f
              LEFT JOIN (SELECT feature_id, max(seq) AS last FROM events
                 WHERE seq <= (SELECT settled FROM projects WHERE project = ?1) GROUP BY feature_id) e USING (feature_id)
-             WHERE f.project = ?1 AND f.last IS NOT e.last",
+             WHERE f.project = ?1 AND f.last_event IS NOT e.last",
             &[],
         )?;
         Ok(broken.iter().map(|id| format!("the events of feature '{id}' are not in a row")).collect())

@@ -289,7 +289,12 @@ fn a_store_of_the_first_version_that_is_not_whole_is_refused_and_left_alone() {
 fn a_process_of_an_earlier_version_that_still_runs_can_change_no_feature() {
     let dir = TempDir::new().unwrap();
     wait(world(dir.path()).feature("a"));
-    for (columns, values, missing) in [("", "", "features.open"), (", open", ", ''", "features.last")] {
+    let versions = [
+        ("", "", "features.open"),
+        (", open", ", ''", "features.last_event"),
+        (", open, last", ", '', 2", "no column named last"),
+    ];
+    for (columns, values, missing) in versions {
         let as_then = format!(
             "INSERT INTO features (project, feature_id, status, adhoc, version, record{columns})
              VALUES (1, 'a', 'qa', 0, 2, '{{}}'{values})
@@ -321,7 +326,7 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         ),
         ("UPDATE specs SET spec = 'other'", "specification of feature 'a'"),
         ("UPDATE features SET open = ''", "open questions of feature 'a'"),
-        ("UPDATE features SET last = 3", "events of feature 'a'"),
+        ("UPDATE features SET last_event = 3", "events of feature 'a'"),
         ("UPDATE events SET at = at + 1 WHERE seq = 1", "row of event 1"),
         ("UPDATE events SET question_id = NULL WHERE seq = 3", "row of event 3"),
         ("UPDATE events SET previous = NULL WHERE seq = 3", "events of feature 'a'"),
