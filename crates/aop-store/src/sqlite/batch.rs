@@ -15,6 +15,7 @@ use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::Value;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Due features that one call expires at most, so that a long backlog is worked off in several commits.
@@ -37,6 +38,18 @@ pub(super) struct Batch<'a> {
     company: Company,
     /// Why the only member failed, if it did: then there is nothing to commit.
     failed: Option<StoreError>,
+    before: u64,
+    touched: BTreeSet<String>,
+}
+
+/// What a commit added to the log.
+pub(super) struct Added {
+    /// The last event before it.
+    pub(super) before: u64,
+    /// The last event of the project.
+    pub(super) last: u64,
+    /// The features of the events in between.
+    pub(super) features: BTreeSet<String>,
 }
 
 /// Whether a member shares its commit with others.
@@ -76,6 +89,8 @@ impl<'a> Batch<'a> {
             erased: false,
             company,
             failed: None,
+            before: seq,
+            touched: BTreeSet::new(),
         })
     }
 
@@ -122,9 +137,9 @@ impl<'a> Batch<'a> {
         run().map(drop).map_err(|error| explain(self.path, &error))
     }
 
-    /// Writes down the time unless an event tells it; the result is the last event of the project, and whether a
-    /// secret was erased.
-    pub(super) fn finish(self) -> Result<(u64, bool), StoreError> {
+    /// Writes down the time unless an event tells it; the result is what the batch adds, and whether a secret was
+    /// erased.
+    pub(super) fn finish(self) -> Result<(Added, bool), StoreError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
@@ -136,7 +151,7 @@ impl<'a> Batch<'a> {
         if self.wrote.get() {
             self.recent.count(self.seq, self.now);
         }
-        Ok((self.seq, self.erased))
+        Ok((Added { before: self.before, last: self.seq, features: self.touched }, self.erased))
     }
 
     /// Decides one request and writes what follows from it.
@@ -249,6 +264,9 @@ impl<'a> Batch<'a> {
             previous = Some(row.seq);
         }
         let (feature_id, status, adhoc, version) = &change.feature.columns;
+        if !self.touched.contains(feature_id) {
+            self.touched.insert(feature_id.clone());
+        }
         if let Some(spec) = &change.spec {
             self.execute(
                 "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)",

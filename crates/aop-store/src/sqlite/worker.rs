@@ -1,7 +1,7 @@
 //! One transaction on the connection that writes: the lock, begin, the work, commit. And moving the log into the
 //! file.
 
-use super::batch::{Batch, Company};
+use super::batch::{Added, Batch, Company};
 use super::bell::ring;
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
 use super::recent::Recent;
@@ -56,13 +56,13 @@ impl Worker {
         Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, pages, erased: false })
     }
 
-    /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is the last event
-    /// of the project.
+    /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is what
+    /// was committed.
     pub(super) fn transact(
         &mut self,
         company: Company,
         work: impl FnOnce(&mut Batch<'_>),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Added, StoreError> {
         let path = &self.path;
         let run = |sql: &str| {
             // Prepared once: parsing these few words again for each commit is a noticeable part of it.
@@ -73,12 +73,12 @@ impl Worker {
             let (now, recent) = (self.clock.now(), &mut self.recent);
             let mut batch = Batch::begin(&self.connection, path, now, &mut self.ids, recent, company)?;
             work(&mut batch);
-            let (seq, erased) = batch.finish()?;
+            let (added, erased) = batch.finish()?;
             crash_point("before_commit");
             run("COMMIT")?;
             crash_point("after_commit");
             self.erased |= erased;
-            Ok(seq)
+            Ok(added)
         });
         if result.is_err() {
             self.recent.clear();

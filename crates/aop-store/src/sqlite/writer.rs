@@ -3,11 +3,12 @@
 //! costs as much as to decide it. All this starts with the first write, so a command that only reads never pays
 //! for it.
 
-use super::batch::{Batch, Company};
+use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::wakes::Wakes;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
 const BATCH: usize = 256;
@@ -38,7 +39,7 @@ pub(super) struct Writer {
 pub(super) struct Desk {
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    committed: watch::Sender<u64>,
+    wakes: Arc<Wakes>,
     /// Connections that nobody reads on at the moment. The first write takes one of them.
     spare: Spare,
     /// Whoever holds it writes.
@@ -77,26 +78,17 @@ impl Desk {
     }
 
     /// Announced before it is answered: whoever has the answer finds the commit among the changes.
-    fn announce(&self, outcome: &Result<u64, StoreError>) {
-        if let Ok(seq) = outcome {
-            self.committed.send_if_modified(|last| {
-                let grown = seq > last;
-                *last = *seq.max(last);
-                grown
-            });
+    fn announce(&self, outcome: &Result<Added, StoreError>) {
+        if let Ok(Added { before, last, features }) = outcome {
+            self.wakes.committed(*before, *last, features.iter().map(String::as_str));
         }
     }
 }
 
 impl Writer {
-    pub(super) fn new(
-        path: PathBuf,
-        clock: Arc<dyn Clock>,
-        committed: watch::Sender<u64>,
-        spare: Spare,
-    ) -> Self {
+    pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, wakes: Arc<Wakes>, spare: Spare) -> Self {
         let (worker, queued) = (Mutex::default(), AtomicUsize::new(0));
-        let desk = Arc::new(Desk { path, clock, committed, spare, worker, queued });
+        let desk = Arc::new(Desk { path, clock, wakes, spare, worker, queued });
         Writer { desk, running: Mutex::new(None) }
     }
 
@@ -291,7 +283,7 @@ mod tests {
     fn writer(dir: &Path) -> Writer {
         let path = dir.join("aop.db");
         open_ready(&path).unwrap();
-        Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0), Spare::default())
+        Writer::new(path, Arc::new(SystemClock), Arc::new(Wakes::new(0)), Spare::default())
     }
 
     fn spec(name: &'static str) -> Work {
