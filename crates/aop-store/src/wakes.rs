@@ -31,6 +31,11 @@ struct Waits {
 }
 
 impl Waits {
+    /// Whether nobody waits for anything; there may be features left that somebody waited for.
+    fn are_over(&self) -> bool {
+        self.features.values().all(|wait| wait.receiver_count() == 0)
+    }
+
     fn wake(&mut self, feature: &str) {
         if self.features.get(feature).is_some_and(|wait| wait.send(()).is_err()) {
             // Nobody is left who waits for it.
@@ -72,7 +77,7 @@ impl Wakes {
 
     /// Whether anybody would hear of a commit.
     pub(crate) fn are_wanted(&self) -> bool {
-        self.last.receiver_count() > 0 || !self.waits().features.is_empty()
+        self.last.receiver_count() > 0 || !self.waits().are_over()
     }
 
     /// Announces a commit of this process: the last event before it, its own last, and the features between the two.
@@ -101,7 +106,7 @@ impl Wakes {
     pub(crate) fn behind(&self) -> Option<u64> {
         let mut waits = self.waits();
         let last = self.last();
-        if waits.features.is_empty() || last.saturating_sub(waits.told) > FAR {
+        if waits.are_over() || last.saturating_sub(waits.told) > FAR {
             waits.wake_all();
             waits.told = waits.told.max(last);
         }
@@ -188,6 +193,11 @@ mod tests {
         wakes.committed(7, 8, ["a"]);
         wakes.raise(9);
         assert_eq!(wakes.behind(), None);
+        assert!(!wakes.are_wanted());
+        drop(wakes.of(&id("a")));
+        wakes.raise(10);
+        assert_eq!(wakes.behind(), None);
+        assert!(!wakes.are_wanted());
         let mut wait = wakes.of(&id("a"));
         assert_eq!(wakes.behind(), None);
         assert!(!woken(&mut wait));
