@@ -5,7 +5,6 @@
 use crate::feed::Feed;
 use crate::http::{App, Shared, listen, router};
 use crate::secret::Sealed;
-use crate::wake::Wakes;
 use crate::{Door, files, pages, stdio};
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::role::{Caller, Role};
@@ -157,7 +156,6 @@ async fn app(service: &Service, stopping: watch::Receiver<bool>) -> Shared {
     let (written, _) = files::start(None, Arc::clone(store), |_| ());
     Arc::new(App {
         feed: sure(Feed::start(Arc::clone(store)).await),
-        wakes: sure(Wakes::start(Arc::clone(store)).await),
         service: service.clone(),
         files: written,
         patience: Duration::ZERO,

@@ -3,7 +3,7 @@
 //!
 //! `stdio` runs a server on standard input and output, `serve` one on HTTP; `mcp/` and `http/` speak the protocols,
 //! `tokens` says who may come in, `files` keeps the files below `.aop/features/` up to date behind the answers,
-//! `expiry` is the clock, `feed` hands out events, `wake` wakes those who wait for an answer.
+//! `expiry` is the clock, `feed` hands out events, `wait` waits for an answer.
 
 mod expiry;
 mod feed;
@@ -18,7 +18,6 @@ mod serve;
 mod stdio;
 pub mod tokens;
 mod wait;
-mod wake;
 
 pub use http::openapi::document as openapi;
 pub use http::tls::TlsFiles;

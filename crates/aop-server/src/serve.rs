@@ -5,7 +5,6 @@ use crate::feed::Feed;
 use crate::http::tls::{self, TlsFiles};
 use crate::http::{App, Shared, listen, router};
 use crate::secret::Sealed;
-use crate::wake::Wakes;
 use crate::{expiry, files, tokens};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Service;
@@ -87,8 +86,7 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
     let clock = expiry::start(Arc::clone(&store), written.clone(), serve.warn);
     let (_, token) = tokens::fresh()?;
     let app: Shared = Arc::new(App {
-        feed: Feed::start(Arc::clone(&store)).await?,
-        wakes: Wakes::start(store).await?,
+        feed: Feed::start(store).await?,
         service: serve.service,
         files: written,
         patience: serve.patience,

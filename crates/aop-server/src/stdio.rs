@@ -2,7 +2,6 @@
 //! process, and whoever still waits then is let go at once, because the questions are in the store.
 
 use crate::mcp::{Handler, Server};
-use crate::wake::Wakes;
 use crate::{Door, files};
 use aop_kernel::{ErrorCode, Refusal};
 use rmcp::ServiceExt;
@@ -38,8 +37,7 @@ pub(crate) async fn serve(
 ) -> Result<(), Refusal> {
     let (gone, closed) = watch::channel(false);
     let (written, background) = files::start(door.files.clone(), Arc::clone(&door.service.store), door.warn);
-    let wakes = Wakes::start(Arc::clone(&door.service.store)).await?;
-    let handler = Handler::new(door, written, wakes, closed);
+    let handler = Handler::new(door, written, closed);
     let server = Server::Process(Box::new(handler));
     let end = match server.serve((UntilEnd { reader, gone }, writer)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| failed(&error)),

@@ -1,8 +1,7 @@
-//! Waiting for a human: woken by commits of any process, by the question's own deadline, by the end of patience, and
+//! Waiting for a human: woken by commits of any process on the feature, by the question's own deadline, by the end of patience, and
 //! when nobody listens any more. Nothing is lost with a wait; the question is in the store.
 
 use crate::files::Files;
-use crate::wake::Wakes;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
 use aop_kernel::{ErrorCode, Refusal};
@@ -15,7 +14,6 @@ use tokio::time::Instant;
 pub(crate) struct Wait<'a> {
     pub(crate) service: &'a Service,
     pub(crate) files: &'a Files,
-    pub(crate) wakes: &'a Wakes,
     /// Becomes true when nobody listens any more.
     pub(crate) closed: &'a watch::Receiver<bool>,
     /// How long at most.
@@ -26,7 +24,7 @@ impl Wait<'_> {
     /// The question when it is closed, or as it stands when the wait is over.
     pub(crate) async fn until_closed(&self, asked: &Question) -> Result<Question, Refusal> {
         let store = self.service.store.as_ref();
-        let mut changes = self.wakes.of(&asked.feature_id);
+        let mut changes = store.changes_of(&asked.feature_id);
         let mut closed = self.closed.clone();
         let end = Instant::now() + self.patience;
         loop {

@@ -18,6 +18,7 @@ mod rows;
 mod service;
 mod shelf;
 mod sqlite;
+mod wakes;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use copy::{Copied, copy};

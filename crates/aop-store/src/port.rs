@@ -273,6 +273,11 @@ pub trait Store: Send + Sync {
     /// A receiver that changes after every commit that appended events, of this process or another.
     fn changes(&self) -> watch::Receiver<u64>;
 
+    /// A receiver that changes after every commit from now on that appends events to this feature, of this process or
+    /// another; the feature need not be there yet. Sometimes it changes for nothing, when what was touched cannot be
+    /// known. It never misses a commit: whoever reads after it was made, and again after each change, sees the last.
+    fn changes_of(&self, feature: &FeatureId) -> watch::Receiver<()>;
+
     /// A secret answer, for the engine that asked.
     fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>>;
 

@@ -55,7 +55,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
             talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
         }
     }
-    let Some(question) = wait_until_closed(session, question.id, here, interrupts)? else { return Ok(None) };
+    let Some(question) = wait_until_closed(session, &question, here, interrupts)? else { return Ok(None) };
     session.project_files();
     let answer = match &question.state {
         QuestionState::Answered { answer, .. } => {
@@ -105,19 +105,20 @@ fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
     session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))
 }
 
-/// Sleeps until the question is closed: woken by commits of any process, by the deadline, and by an answer
-/// given at this terminal. `None` when the human pressed Ctrl-C.
+/// Sleeps until the question is closed: woken by commits of any process on its feature, by the deadline, and by an
+/// answer given at this terminal. `None` when the human pressed Ctrl-C.
 fn wait_until_closed(
     session: &Session,
-    id: QuestionId,
+    asked: &Question,
     mut here: Option<prompt::Beside>,
     mut interrupts: Signal,
 ) -> Result<Option<Question>, Refusal> {
-    let mut changes = session.store().changes();
+    let id = &asked.id;
+    let mut changes = session.store().changes_of(&asked.feature_id);
     loop {
         // Marked as seen before reading, so that an answer in between wakes the wait below.
         changes.borrow_and_update();
-        let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))?;
+        let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(id))?;
         if !question.is_open() {
             drop(here);
             let now = session.wait(session.store().now())?;
@@ -147,7 +148,7 @@ fn wait_until_closed(
                 let sent = crate::commands::answer::send(
                     session,
                     &question.feature_id,
-                    &id,
+                    id,
                     &answer,
                     "human",
                     &operation,

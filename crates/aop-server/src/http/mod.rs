@@ -27,7 +27,6 @@ use crate::files::Files;
 use crate::mcp::Memories;
 use crate::pages::Trouble;
 use crate::secret::Sealed;
-use crate::wake::Wakes;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Service;
 use axum::Router;
@@ -54,8 +53,6 @@ pub(crate) struct App {
     pub(crate) files: Files,
     /// The project's events as they come.
     pub(crate) feed: Feed,
-    /// Wakes those who wait for a feature.
-    pub(crate) wakes: Wakes,
     /// How long a call waits for a human unless it asks for less.
     pub(crate) patience: Duration,
     /// Becomes true when the server stops: waits end, streams close.

@@ -204,7 +204,6 @@ async fn wait(
     let wait = Wait {
         service: &app.service,
         files: &app.files,
-        wakes: &app.wakes,
         closed: &app.stopping,
         patience: wanted.min(app.patience),
     };

@@ -15,7 +15,6 @@ use crate::http::App;
 use crate::http::auth::Signed;
 use crate::http::mcp::Gone;
 use crate::tokens::{Bearer, lone_agent};
-use crate::wake::Wakes;
 use crate::{Door, EngineTurn};
 use aop_kernel::ids::quoted;
 use aop_kernel::role::{Caller, Role};
@@ -46,7 +45,6 @@ pub(crate) struct Handler {
     service: Service,
     caller: Caller,
     files: Files,
-    wakes: Wakes,
     /// How long a call waits for a human.
     patience: Duration,
     /// Becomes true when the server stops, or the client of a process has gone.
@@ -81,12 +79,11 @@ pub(crate) struct Memory {
 
 impl Handler {
     /// For the one client of a process.
-    pub(crate) fn new(door: Door, files: Files, wakes: Wakes, closed: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(door: Door, files: Files, closed: watch::Receiver<bool>) -> Self {
         Handler {
             service: door.service,
             caller: door.caller,
             files,
-            wakes,
             // An engine that will be parked is told at once.
             patience: if door.engine.is_some() { Duration::ZERO } else { door.patience },
             gone: closed.clone(),
@@ -112,7 +109,6 @@ impl Handler {
             service: app.service.clone(),
             caller,
             files: app.files.clone(),
-            wakes: app.wakes.clone(),
             patience: app.patience,
             closed: app.stopping.clone(),
             gone,

@@ -18,7 +18,6 @@ impl Handler {
         let wait = Wait {
             service: &self.service,
             files: &self.files,
-            wakes: &self.wakes,
             closed: &self.closed,
             patience: self.patience,
         };

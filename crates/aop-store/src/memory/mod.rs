@@ -13,6 +13,7 @@ use crate::port::{
     Receipt, Store,
 };
 use crate::shelf::{Expect, Shelf};
+use crate::wakes::Wakes;
 use aop_kernel::event::{Recorded, Snapshot};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -30,14 +31,13 @@ use tokio::sync::watch;
 pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    committed: watch::Sender<u64>,
+    wakes: Wakes,
 }
 
 impl MemoryStore {
     /// An empty store.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let state = State::new();
-        MemoryStore { clock, state: Mutex::new(state), committed: watch::Sender::new(0) }
+        MemoryStore { clock, state: Mutex::new(State::new()), wakes: Wakes::new(0) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -57,7 +57,8 @@ impl MemoryStore {
         }
         if state.log.len() > events {
             state.verify_since(events)?;
-            self.committed.send_replace(state.log.len() as u64);
+            let features = state.log[events..].iter().map(|recorded| recorded.stamped.feature_id.as_str());
+            self.wakes.committed(events as u64, state.log.len() as u64, features);
         }
         result
     }
@@ -218,7 +219,11 @@ impl Store for MemoryStore {
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.committed.subscribe()
+        self.wakes.all()
+    }
+
+    fn changes_of(&self, feature: &FeatureId) -> watch::Receiver<()> {
+        self.wakes.of(feature)
     }
 
     fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {

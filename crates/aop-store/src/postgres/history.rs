@@ -86,7 +86,8 @@ pub(super) async fn restore(inside: &Inside, ids: &mut Ids, entries: Entries) ->
             let Some(entries) = entries.borrow_mut().take() else { return Err(inside.broke_off().into()) };
             let seq = attempt(inside, ids, &connection, entries).await?;
             connection.batch_execute("COMMIT").await?;
-            inside.announce(seq);
+            inside.wakes.raise(seq);
+            inside.wakes.wake_all();
             Ok(seq)
         })
         .await

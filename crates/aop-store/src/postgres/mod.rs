@@ -32,6 +32,7 @@ use crate::port::{
 };
 use crate::record::Record;
 use crate::shelf::{Expect, Shelf};
+use crate::wakes::Wakes;
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -67,18 +68,7 @@ struct Inside {
     project: i64,
     channel: String,
     time: TimeSource,
-    committed: tokio::sync::watch::Sender<u64>,
-}
-
-impl Inside {
-    /// Tells whoever waits in this process of a commit.
-    fn announce(&self, seq: u64) {
-        self.committed.send_if_modified(|last| {
-            let grown = seq > *last;
-            *last = seq.max(*last);
-            grown
-        });
-    }
+    wakes: Arc<Wakes>,
 }
 
 /// The store of one project on PostgreSQL.
@@ -86,7 +76,7 @@ pub struct PostgresStore {
     place: String,
     tasks: Option<mpsc::UnboundedSender<Task>>,
     jobs: Option<mpsc::UnboundedSender<Job>>,
-    committed: tokio::sync::watch::Sender<u64>,
+    wakes: Arc<Wakes>,
     listening: Once,
     thread: Option<JoinHandle<()>>,
 }
@@ -95,11 +85,11 @@ impl PostgresStore {
     /// Opens the project that the options name. Its tables must be there and up to date.
     pub fn open(options: PostgresOptions, time: TimeSource) -> Result<Self, StoreError> {
         let place = options.place();
-        let committed = tokio::sync::watch::Sender::new(0);
+        let wakes = Arc::new(Wakes::new(0));
         let (tasks, mut todo) = mpsc::unbounded_channel::<Task>();
         let (jobs, queue) = mpsc::unbounded_channel();
         let (ready, opened) = std::sync::mpsc::channel();
-        let announcing = committed.clone();
+        let announcing = Arc::clone(&wakes);
         let thread = on_a_thread(&options.clone(), async move || {
             let inside = match enter(options, time, announcing).await {
                 Ok(inside) => Rc::new(inside),
@@ -123,7 +113,7 @@ impl PostgresStore {
             place,
             tasks: Some(tasks),
             jobs: Some(jobs),
-            committed,
+            wakes,
             listening: Once::new(),
             thread: Some(thread),
         })
@@ -191,6 +181,15 @@ impl PostgresStore {
     fn enqueue(&self, job: Job) -> bool {
         self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
     }
+
+    /// Begins to listen to the commits of others.
+    fn listen(&self) {
+        self.listening.call_once(|| {
+            let task: Task = Box::new(|inside| Box::pin(watch::run(inside)));
+            // A store that has stopped has no changes to tell of.
+            let _ = self.tasks.as_ref().map(|tasks| tasks.send(task));
+        });
+    }
 }
 
 impl Drop for PostgresStore {
@@ -247,11 +246,7 @@ fn hasty(options: &PostgresOptions) -> PostgresOptions {
 }
 
 /// Checks the tables and finds the project.
-async fn enter(
-    options: PostgresOptions,
-    time: TimeSource,
-    committed: tokio::sync::watch::Sender<u64>,
-) -> Result<Inside, StoreError> {
+async fn enter(options: PostgresOptions, time: TimeSource, wakes: Arc<Wakes>) -> Result<Inside, StoreError> {
     let Some(name) = options.project.clone() else {
         return Err(unavailable(&options, "no project is named", "add ?project=NAME to the address"));
     };
@@ -268,7 +263,7 @@ async fn enter(
         return Err(unavailable(&options, &cause, hint));
     };
     let link = first.with(options);
-    Ok(Inside { link, project, channel: format!("aop_{project}"), time, committed })
+    Ok(Inside { link, project, channel: format!("aop_{project}"), time, wakes })
 }
 
 fn stopped(place: &str) -> StoreError {
@@ -368,13 +363,13 @@ impl Store for PostgresStore {
     }
 
     fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        let receiver = self.committed.subscribe();
-        self.listening.call_once(|| {
-            let task: Task = Box::new(|inside| Box::pin(watch::run(inside)));
-            // A store that has stopped has no changes to tell of.
-            let _ = self.tasks.as_ref().map(|tasks| tasks.send(task));
-        });
-        receiver
+        self.listen();
+        self.wakes.all()
+    }
+
+    fn changes_of(&self, feature: &FeatureId) -> tokio::sync::watch::Receiver<()> {
+        self.listen();
+        self.wakes.of(feature)
     }
 
     fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {

@@ -61,11 +61,22 @@ where
         client.batch_execute(&format!("LISTEN {channel}")).await?;
         let sql = "SELECT last_seq FROM projects WHERE project = $1";
         let counter = client.prepare(sql).await?;
+        let sql =
+            "SELECT max(seq), feature_id FROM events WHERE project = $1 AND seq > $2 GROUP BY feature_id";
+        let touched = client.prepare(sql).await?;
+        let announce = async |seq: u64| {
+            inside.wakes.raise(seq);
+            let Some(behind) = inside.wakes.behind() else { return Ok(()) };
+            let rows = client.query(&touched, &[&inside.project, &behind.cast_signed()]).await?;
+            let last = rows.iter().map(|row| row.get::<_, i64>(0).unsigned_abs()).max();
+            inside.wakes.found(rows.iter().map(|row| row.get(1)), last.unwrap_or(behind));
+            Ok(())
+        };
         loop {
             let seq: Option<i64> = client.query_opt_scalar(&counter, &[&inside.project]).await?;
-            inside.announce(seq.unwrap_or_default().unsigned_abs());
+            announce(seq.unwrap_or_default().unsigned_abs()).await?;
             while let Ok(Some(seq)) = tokio::time::timeout(SAFETY_NET, told.recv()).await {
-                inside.announce(seq.unwrap_or_default());
+                announce(seq.unwrap_or_default()).await?;
             }
         }
     };

@@ -96,7 +96,7 @@ pub(super) struct Submit {
 pub(super) async fn run(inside: std::rc::Rc<Inside>, mut queue: mpsc::UnboundedReceiver<Job>) {
     let mut ids = Ids::new();
     let mut next = None;
-    let mut known = *inside.committed.borrow();
+    let mut known = inside.wakes.last();
     loop {
         let first = match next.take() {
             Some(job) => job,
@@ -127,7 +127,7 @@ pub(super) async fn run(inside: std::rc::Rc<Inside>, mut queue: mpsc::UnboundedR
                 submit_all(&inside, &mut ids, members).await;
             }
         }
-        let last = *inside.committed.borrow();
+        let last = inside.wakes.last();
         if learn::is_due(known, last) {
             tokio::task::spawn_local(learn::count(std::rc::Rc::clone(&inside)));
         }
@@ -312,7 +312,8 @@ async fn commit(
     }
     crash_point("after_commit");
     // Announced before it is answered: whoever has the answer finds the commit among the changes.
-    inside.announce(seq.unsigned_abs());
+    let (last, events) = (seq.unsigned_abs(), writes.events.len() as u64);
+    inside.wakes.committed(last - events, last, writes.features.keys().map(String::as_str));
     Ok(())
 }
 

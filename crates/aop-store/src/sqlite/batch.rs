@@ -16,6 +16,7 @@ use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::Value;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,6 +54,18 @@ pub(super) struct Batch<'a> {
     guard: Cell<Guard>,
     /// Why all of it failed, if it did: then there is nothing to commit.
     failed: Option<StoreError>,
+    before: u64,
+    touched: BTreeSet<String>,
+}
+
+/// What a commit added to the log.
+pub(super) struct Added {
+    /// The last event before it.
+    pub(super) before: u64,
+    /// The last event of the project.
+    pub(super) last: u64,
+    /// The features of the events in between.
+    pub(super) features: BTreeSet<String>,
 }
 
 /// Whether a member shares its commit with others.
@@ -78,10 +91,10 @@ enum Guard {
 
 /// What a commit leaves behind.
 pub(super) struct Left {
-    /// The last event of the project.
-    pub(super) seq: u64,
+    pub(super) added: Added,
     pub(super) now: Timestamp,
-    pub(super) added: Tail,
+    /// What the tables do not hold of it, or of all.
+    pub(super) tail: Tail,
     pub(super) instead: bool,
     /// Whether a secret was erased.
     pub(super) erased: bool,
@@ -117,6 +130,8 @@ impl<'a> Batch<'a> {
             company,
             guard: Cell::new(Guard::Idle),
             failed: None,
+            before: seq,
+            touched: BTreeSet::new(),
         };
         if !current {
             // Somebody else's rows, which are not at hand a second time: whoever comes next would read them again.
@@ -204,8 +219,8 @@ impl<'a> Batch<'a> {
         if self.wrote.get() {
             self.recent.count(self.seq, self.now);
         }
-        let Batch { seq, now, added, instead, erased, .. } = self;
-        Ok(Left { seq, now, added, instead, erased })
+        let Batch { before, seq, now, touched, added, instead, erased, .. } = self;
+        Ok(Left { added: Added { before, last: seq, features: touched }, now, tail: added, instead, erased })
     }
 
     /// Decides one request and writes what follows from it.
@@ -341,6 +356,9 @@ impl<'a> Batch<'a> {
     /// Writes a change to the log; the other tables get it later. Secrets are in no log, and written at once.
     pub(super) fn write(&mut self, change: Change, told: Option<Told<'_>>) -> Result<(), StoreError> {
         let feature_id = &change.feature.columns.0;
+        if !self.touched.contains(feature_id) {
+            self.touched.insert(feature_id.clone());
+        }
         if !change.secrets.is_empty() || change.wipes_secrets {
             self.guard()?;
         }

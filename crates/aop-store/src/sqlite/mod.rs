@@ -33,6 +33,7 @@ use crate::port::{
 };
 use crate::record::Record;
 use crate::shelf::{Expect, Shelf};
+use crate::wakes::Wakes;
 use aop_kernel::event::Recorded;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -65,9 +66,10 @@ impl SqliteStore {
         let path = dir.join("aop.db");
         let first = connect::open_ready(&path)?;
         let (seq, _) = connect::counters(&first).map_err(|error| connect::explain(&path, &error))?;
-        let watcher = watch::Watcher::new(path.clone(), seq);
+        let wakes = Arc::new(Wakes::new(seq));
+        let watcher = watch::Watcher::new(path.clone(), Arc::clone(&wakes));
         let spare = Spare::new(Mutex::new(vec![first]));
-        let writer = Writer::new(path.clone(), Arc::clone(&clock), watcher.sender(), Arc::clone(&spare));
+        let writer = Writer::new(path.clone(), Arc::clone(&clock), wakes, Arc::clone(&spare));
         Ok(SqliteStore { path, clock, spare, writer, watcher })
     }
 
@@ -255,7 +257,13 @@ impl Store for SqliteStore {
     }
 
     fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.watcher.subscribe(self.writer.desk())
+        self.watcher.start(self.writer.desk());
+        self.watcher.wakes.all()
+    }
+
+    fn changes_of(&self, feature: &FeatureId) -> tokio::sync::watch::Receiver<()> {
+        self.watcher.start(self.writer.desk());
+        self.watcher.wakes.of(feature)
     }
 
     fn reveal(&self, id: QuestionId) -> Pending<'_, Option<Value>> {

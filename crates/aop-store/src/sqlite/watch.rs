@@ -3,49 +3,47 @@
 //! microseconds. A thread listens only once somebody in this process does.
 
 use super::bell::{Bell, Heard};
-use super::connect::{counters, open_reader};
+use super::connect::{counters, explain, open_reader};
+use super::read::Reader;
 use super::recent::data_version;
 use super::writer::Desk;
+use crate::error::StoreError;
+use crate::wakes::Wakes;
+use aop_kernel::time::Timestamp;
+use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
 
 /// So long after it was rung, the bell is not listened to: many commits a moment are noticed together.
 const GAP: Duration = Duration::from_millis(1);
 
-/// Announces commits to whoever listens.
+/// Looks for the commits of others as soon as somebody listens.
 pub(super) struct Watcher {
     path: PathBuf,
-    sender: watch::Sender<u64>,
+    pub(super) wakes: Arc<Wakes>,
     started: Once,
     closed: Arc<AtomicBool>,
 }
 
 impl Watcher {
-    pub(super) fn new(path: PathBuf, seq: u64) -> Self {
-        Watcher { path, sender: watch::Sender::new(seq), started: Once::new(), closed: Arc::default() }
+    pub(super) fn new(path: PathBuf, wakes: Arc<Wakes>) -> Self {
+        Watcher { path, wakes, started: Once::new(), closed: Arc::default() }
     }
 
-    pub(super) fn sender(&self) -> watch::Sender<u64> {
-        self.sender.clone()
-    }
-
-    /// A receiver that changes after every commit from now on. The first one starts the thread.
-    pub(super) fn subscribe(&self, desk: Weak<Desk>) -> watch::Receiver<u64> {
-        let receiver = self.sender.subscribe();
+    /// Starts the thread, if there is none yet.
+    pub(super) fn start(&self, desk: Weak<Desk>) {
         self.started.call_once(|| {
             let path = self.path.clone();
-            let sender = self.sender.clone();
+            let wakes = Arc::clone(&self.wakes);
             let closed = Arc::clone(&self.closed);
             // Without the thread only commits of other processes go unnoticed; waiters also look at their
             // own deadlines.
             let _ = std::thread::Builder::new()
                 .name("aop-watch".into())
-                .spawn(move || listen(&path, &sender, &desk, &closed));
+                .spawn(move || listen(&path, &wakes, &desk, &closed));
         });
-        receiver
     }
 }
 
@@ -56,7 +54,7 @@ impl Drop for Watcher {
 }
 
 /// Listens as long as the store is open.
-fn listen(path: &Path, sender: &watch::Sender<u64>, desk: &Weak<Desk>, closed: &AtomicBool) {
+fn listen(path: &Path, wakes: &Wakes, desk: &Weak<Desk>, closed: &AtomicBool) {
     let bell = Bell::hang(path);
     let mut seen: Option<i64> = None;
     let mut connection = None;
@@ -64,22 +62,42 @@ fn listen(path: &Path, sender: &watch::Sender<u64>, desk: &Weak<Desk>, closed: &
         if connection.is_none() {
             connection = open_reader(path).ok();
         }
-        if let Some(open) = connection.as_ref().filter(|_| sender.receiver_count() > 0) {
-            let version = data_version(open).ok();
-            if version.is_some() && version != seen {
-                seen = version;
-                let ours = desk.upgrade().is_some_and(|desk| desk.wrote_last());
-                if let Some((seq, _)) = (!ours).then(|| counters(open).ok()).flatten() {
-                    sender.send_if_modified(|last| {
-                        let grown = seq > *last;
-                        *last = seq.max(*last);
-                        grown
-                    });
-                }
+        if let Some(open) = connection.as_ref().filter(|_| wakes.are_wanted()) {
+            match notice(open, path, seen, wakes, desk) {
+                Ok(version) => seen = Some(version),
+                // It is looked at again after the next wait.
+                Err(_) => wakes.wake_all(),
             }
         }
         if bell.wait() == Heard::Ring {
             std::thread::sleep(GAP);
         }
     }
+}
+
+/// Announces what was committed since this version of the file was looked at; the version it has now.
+fn notice(
+    connection: &Connection,
+    path: &Path,
+    seen: Option<i64>,
+    wakes: &Wakes,
+    desk: &Weak<Desk>,
+) -> Result<i64, StoreError> {
+    let explained = |error: rusqlite::Error| explain(path, &error);
+    let version = data_version(connection).map_err(explained)?;
+    if seen == Some(version) {
+        return Ok(version);
+    }
+    // The last commit may be ours and come behind one of others that nobody was told of.
+    let ours = desk.upgrade().is_some_and(|desk| desk.wrote_last());
+    if ours && wakes.behind().is_none() {
+        return Ok(version);
+    }
+    wakes.raise(counters(connection).map_err(explained)?.0);
+    if let Some(told) = wakes.behind() {
+        let reader = Reader::begin(connection, path, Timestamp::from_millis(0))?;
+        let (changed, last) = reader.changed_since(told)?;
+        wakes.found(changed.iter().map(|(feature, _)| feature.as_str()), last);
+    }
+    Ok(version)
 }

@@ -1,7 +1,7 @@
 //! One transaction on the connection that writes: the lock, begin, the work, commit. And moving the log into the
 //! file.
 
-use super::batch::{Batch, Company};
+use super::batch::{Added, Batch, Company};
 use super::bell::ring;
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
 use super::recent::Recent;
@@ -59,13 +59,13 @@ impl Worker {
         Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, tail, pages, erased: false })
     }
 
-    /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is the last event
-    /// of the project.
+    /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is what
+    /// was committed.
     pub(super) fn transact(
         &mut self,
         company: Company,
         work: impl FnOnce(&mut Batch<'_>),
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Added, StoreError> {
         let result = self.commit(company, work);
         if result.is_ok() {
             ring(&self.lock);
@@ -73,21 +73,21 @@ impl Worker {
         result
     }
 
-    /// Brings the tables up to the log, by whoever holds the lock; gives the lock back. The result is the last event of
-    /// the project. After an error this worker is to be let go: it might go on without syncs.
-    pub(super) fn settle(&mut self) -> Result<u64, StoreError> {
+    /// Brings the tables up to the log, by whoever holds the lock; gives the lock back. The result is what was
+    /// committed, of which it adds nothing. After an error this worker is to be let go: it might go on without syncs.
+    pub(super) fn settle(&mut self) -> Result<Added, StoreError> {
         self.synchronous("NORMAL")?;
         // A member that fails alone fails its commit.
-        let seq = self.commit(Company::Alone, |batch| drop(batch.member(Batch::settle)))?;
+        let added = self.commit(Company::Alone, |batch| drop(batch.member(Batch::settle)))?;
         self.synchronous("FULL")?;
-        Ok(seq)
+        Ok(added)
     }
 
     fn synchronous(&self, how: &str) -> Result<(), StoreError> {
         self.connection.pragma_update(None, "synchronous", how).map_err(|error| explain(&self.path, &error))
     }
 
-    fn commit(&mut self, company: Company, work: impl FnOnce(&mut Batch<'_>)) -> Result<u64, StoreError> {
+    fn commit(&mut self, company: Company, work: impl FnOnce(&mut Batch<'_>)) -> Result<Added, StoreError> {
         let path = &self.path;
         let run = |sql: &str| {
             // Prepared once: parsing these few words again for each commit is a noticeable part of it.
@@ -103,8 +103,8 @@ impl Worker {
             run("COMMIT")?;
             crash_point("after_commit");
             self.erased |= left.erased;
-            self.tail.publish(left.added, left.instead, left.seq, left.now);
-            Ok(left.seq)
+            self.tail.publish(left.tail, left.instead, left.added.last, left.now);
+            Ok(left.added)
         });
         if result.is_err() {
             self.recent.clear();

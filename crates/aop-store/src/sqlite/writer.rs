@@ -3,12 +3,13 @@
 //! costs as much as to decide it. All this starts with the first write, so a command that only reads never pays
 //! for it.
 
-use super::batch::{Batch, Company};
+use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
 use super::tail::{LONG, Shared};
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
+use crate::wakes::Wakes;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
 const BATCH: usize = 256;
@@ -43,7 +44,7 @@ pub(super) struct Writer {
 pub(super) struct Desk {
     path: PathBuf,
     clock: Arc<dyn Clock>,
-    committed: watch::Sender<u64>,
+    wakes: Arc<Wakes>,
     /// Connections that nobody reads on at the moment. The first write takes one of them.
     spare: Spare,
     /// What was written to the log and not yet to the other tables.
@@ -103,26 +104,17 @@ impl Desk {
     }
 
     /// Announced before it is answered: whoever has the answer finds the commit among the changes.
-    fn announce(&self, outcome: &Result<u64, StoreError>) {
-        if let Ok(seq) = outcome {
-            self.committed.send_if_modified(|last| {
-                let grown = seq > last;
-                *last = *seq.max(last);
-                grown
-            });
+    fn announce(&self, outcome: &Result<Added, StoreError>) {
+        if let Ok(Added { before, last, features }) = outcome {
+            self.wakes.committed(*before, *last, features.iter().map(String::as_str));
         }
     }
 }
 
 impl Writer {
-    pub(super) fn new(
-        path: PathBuf,
-        clock: Arc<dyn Clock>,
-        committed: watch::Sender<u64>,
-        spare: Spare,
-    ) -> Self {
+    pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, wakes: Arc<Wakes>, spare: Spare) -> Self {
         let (tail, worker, queued) = (Shared::default(), Mutex::default(), AtomicUsize::new(0));
-        let desk = Arc::new(Desk { path, clock, committed, spare, tail, worker, queued });
+        let desk = Arc::new(Desk { path, clock, wakes, spare, tail, worker, queued });
         Writer { desk, running: Mutex::new(None) }
     }
 
@@ -351,7 +343,7 @@ mod tests {
     fn writer(dir: &Path) -> Writer {
         let path = dir.join("aop.db");
         open_ready(&path).unwrap();
-        Writer::new(path, Arc::new(SystemClock), watch::Sender::new(0), Spare::default())
+        Writer::new(path, Arc::new(SystemClock), Arc::new(Wakes::new(0)), Spare::default())
     }
 
     fn spec(name: &'static str) -> Work {

@@ -1,5 +1,6 @@
 //! What only the embedded store has: a file that several processes share, and that may be something else.
 
+use crate::contract::waking;
 use crate::support::{START, World, feature_id, question_id, wait};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
@@ -129,6 +130,54 @@ fn a_commit_of_another_process_wakes_whoever_waits() {
         changes.changed().await.unwrap();
         assert_eq!(*changes.borrow_and_update(), 1);
     });
+}
+
+#[test]
+fn a_commit_of_another_process_wakes_those_who_wait_for_its_feature() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (world(dir.path()), world(dir.path()));
+    wait(waking::a_commit_of_another_process_wakes_those_who_wait_for_its_feature(&one, &two));
+}
+
+#[test]
+fn a_commit_of_ours_right_behind_one_of_theirs_hides_nothing() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (world(dir.path()), world(dir.path()));
+    wait(waking::a_commit_of_ours_right_behind_one_of_theirs_hides_nothing(&one, &two));
+}
+
+/// What a write saw of another process before it failed was told to nobody.
+#[test]
+fn a_failed_write_of_ours_right_behind_one_of_theirs_hides_nothing() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (world(dir.path()), world(dir.path()));
+    wait(async {
+        for name in ["broken", "ours", "theirs"] {
+            two.feature(name).await;
+        }
+        tamper(dir.path(), "UPDATE features SET record = '{' WHERE feature_id = 'broken'");
+        let mut theirs = waking::waiter(&one, "theirs");
+        for round in 0..50 {
+            theirs.mark_unchanged();
+            waking::note(&two, "theirs").await;
+            let note = json!({"feature_id": "broken", "note": "n"});
+            let failed = one.call(Role::Human, "feature.log_append", note).await.unwrap_err();
+            assert_eq!(failed.code.as_str(), "store_unavailable", "{failed}");
+            if round % 2 == 0 {
+                waking::note(&one, "ours").await;
+            }
+            waking::woken(&mut theirs).await;
+        }
+    });
+}
+
+#[test]
+fn a_look_at_the_commits_of_others_that_fails_wakes_everybody() {
+    let dir = TempDir::new().unwrap();
+    let w = world(dir.path());
+    let mut anybody = waking::waiter(&w, "a");
+    tamper(dir.path(), "ALTER TABLE events RENAME TO gone");
+    wait(waking::woken(&mut anybody));
 }
 
 #[test]

@@ -201,7 +201,7 @@ impl TurnHost {
     async fn wait_for(&self, question_id: String, patience: Duration) -> Result<Option<Reply>, Stop> {
         let id = QuestionId::parse(&question_id)?;
         let until = tokio::time::Instant::now() + patience;
-        let mut changes = self.context.store().changes();
+        let mut changes = self.context.store().changes_of(&self.feature.id);
         loop {
             changes.borrow_and_update();
             let question = self.context.store().question(id.clone()).await?.ok_or(Stop::Stale)?;

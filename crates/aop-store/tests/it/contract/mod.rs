@@ -13,3 +13,4 @@ mod secrets;
 mod shelves;
 mod status;
 mod timeouts;
+pub(crate) mod waking;

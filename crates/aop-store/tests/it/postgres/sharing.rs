@@ -1,6 +1,7 @@
 //! Several stores on one project, as several processes have them.
 
 use super::{live, world};
+use crate::contract::waking;
 use crate::support::{new_project, question, question_id, wait};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
@@ -28,6 +29,20 @@ fn a_commit_of_another_process_wakes_whoever_waits() {
         }
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     });
+}
+
+#[test]
+fn a_commit_of_another_process_wakes_those_who_wait_for_its_feature() {
+    let project = new_project();
+    let (one, two) = (live(&project), live(&project));
+    wait(waking::a_commit_of_another_process_wakes_those_who_wait_for_its_feature(&one, &two));
+}
+
+#[test]
+fn a_commit_of_ours_right_behind_one_of_theirs_hides_nothing() {
+    let project = new_project();
+    let (one, two) = (live(&project), live(&project));
+    wait(waking::a_commit_of_ours_right_behind_one_of_theirs_hides_nothing(&one, &two));
 }
 
 #[test]
