@@ -155,6 +155,7 @@ fn a_failed_write_of_ours_right_behind_one_of_theirs_hides_nothing() {
         for name in ["broken", "ours", "theirs"] {
             two.feature(name).await;
         }
+        two.show("broken").await;
         tamper(dir.path(), "UPDATE features SET record = '{' WHERE feature_id = 'broken'");
         let mut theirs = waking::waiter(&one, "theirs");
         for round in 0..50 {
