@@ -12,6 +12,7 @@ pub mod envelope;
 pub mod event;
 pub mod feature;
 pub mod ids;
+pub mod json;
 pub mod lifecycle;
 pub mod log;
 pub mod policy;

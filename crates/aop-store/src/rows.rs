@@ -211,11 +211,11 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(place: &str, text: &'a str) -> Resul
 }
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    let damaged = |cause: String| StoreError::Damaged { place: "record".into(), cause };
     // As long as most records are: to grow there in steps would copy each of them several times.
-    let mut text = Vec::with_capacity(2_048);
-    serde_json::to_writer(&mut text, value).map_err(|error| damaged(error.to_string()))?;
-    String::from_utf8(text).map_err(|error| damaged(error.to_string()))
+    let mut text = String::with_capacity(1_024);
+    aop_kernel::json::write(&mut text, value)
+        .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })?;
+    Ok(text)
 }
 
 #[cfg(test)]

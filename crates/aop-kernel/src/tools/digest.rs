@@ -8,27 +8,36 @@ use sha2::{Digest, Sha256};
 
 /// The digest of a request, as hexadecimal text. The arguments write their keys in order, as [`Sorted`] does.
 pub(super) fn digest(tool: &str, role: Role, arguments: &impl Serialize) -> String {
-    let mut text = format!("{tool}\n{role}\n").into_bytes();
-    write(arguments, &mut text);
+    // As long as most: to grow there in steps would copy it several times.
+    let mut text = String::with_capacity(1_024);
+    for line in [tool, role.as_str()] {
+        text.push_str(line);
+        text.push('\n');
+    }
+    write(&mut text, arguments);
     hexadecimal(&text)
 }
 
 /// The digest of a JSON value, whatever the order of its keys.
 pub fn digest_of(value: &Value) -> String {
-    let mut text = Vec::new();
-    write(&Sorted(value), &mut text);
+    let mut text = String::new();
+    write(&mut text, &Sorted(value));
     hexadecimal(&text)
 }
 
-fn hexadecimal(text: &[u8]) -> String {
+fn hexadecimal(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    Sha256::digest(text).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut hexadecimal = String::with_capacity(64);
+    for byte in Sha256::digest(text) {
+        hexadecimal.push(digit(byte >> 4));
+        hexadecimal.push(digit(byte & 15));
+    }
+    hexadecimal
 }
 
-fn write(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Writing JSON to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
+fn write(out: &mut String, value: &impl Serialize) {
+    crate::json::write(out, value).unwrap_or_else(|error| unreachable!("arguments are plain JSON: {error}"));
 }
 
 /// A value that writes the keys of every object in order.
