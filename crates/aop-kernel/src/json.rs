@@ -4,7 +4,7 @@
 
 use serde::ser::{self, Error as _, Serialize, Serializer};
 use serde_json::Error;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 /// Writes a value behind what is there already.
 pub fn write(out: &mut String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
@@ -29,11 +29,12 @@ impl<'a> Json<'a> {
     /// The content of a variant stands in an object under the variant's name.
     fn variant(self, name: &str) -> Self {
         self.0.push('{');
-        member(self.0, name);
+        quoted(self.0, name);
+        self.0.push(':');
         self
     }
 
-    fn number(self, number: impl std::fmt::Display) -> Result<(), Error> {
+    fn number(self, number: impl fmt::Display) -> Result<(), Error> {
         write!(self.0, "{number}").map_err(Error::custom)
     }
 
@@ -44,18 +45,20 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The name of a field or variant, as the program spells it.
-#[inline]
-fn member(out: &mut String, name: &str) {
-    debug_assert!(!needs_escapes(name), "{name:?} cannot stand as it is");
+/// A name as the program spells it, or a text that has nothing special in it.
+fn quoted(out: &mut String, text: &str) {
+    debug_assert!(!needs_escapes(text), "{text:?} cannot stand as it is");
     out.push('"');
-    out.push_str(name);
-    out.push_str("\":");
+    out.push_str(text);
+    out.push('"');
 }
 
-/// Every byte is looked at, without a way out in between: that way many are looked at in one step.
 fn needs_escapes(text: &str) -> bool {
-    text.bytes().fold(false, |found, byte| found | (byte < b' ') | (byte == b'"') | (byte == b'\\'))
+    let is_special = |byte: &u8| (*byte < b' ') | (*byte == b'"') | (*byte == b'\\');
+    // Eight at a time, without a way out in between: that is one step for the processor.
+    let (eights, rest) = text.as_bytes().as_chunks::<8>();
+    let in_eight = |bytes: &[u8; 8]| bytes.iter().fold(false, |found, byte| found | is_special(byte));
+    eights.iter().any(in_eight) || rest.iter().any(is_special)
 }
 
 impl<'a> Serializer for Json<'a> {
@@ -73,9 +76,7 @@ impl<'a> Serializer for Json<'a> {
         if needs_escapes(text) {
             return self.rare(text);
         }
-        self.0.push('"');
-        self.0.push_str(text);
-        self.0.push('"');
+        quoted(self.0, text);
         Ok(())
     }
 
@@ -150,7 +151,8 @@ impl<'a> Serializer for Json<'a> {
     }
 
     fn serialize_unit_variant(self, _: &'static str, _: u32, name: &'static str) -> Result<(), Error> {
-        self.serialize_str(name)
+        quoted(self.0, name);
+        Ok(())
     }
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
@@ -233,7 +235,8 @@ impl Compound<'_> {
 
     fn field(&mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.separate();
-        member(self.out, name);
+        quoted(self.out, name);
+        self.out.push(':');
         write(self.out, value)
     }
 

@@ -20,6 +20,7 @@ pub mod question;
 pub mod replay;
 pub mod role;
 pub mod status;
+mod text;
 pub mod time;
 pub mod tools;
 pub mod words;

@@ -1,7 +1,8 @@
 //! Time as the kernel sees it: milliseconds since 1970 in UTC, written as RFC 3339 with `Z`. The kernel
 //! never asks for the time; it is told.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use crate::text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// A point in time with millisecond precision.
@@ -70,8 +71,9 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is not an RFC 3339 time")))
+        text::read(deserializer, |text| {
+            Timestamp::parse(text).ok_or_else(|| format!("'{text}' is not an RFC 3339 time"))
+        })
     }
 }
 

@@ -6,9 +6,9 @@ use crate::envelope::Refusal;
 use crate::event::Event;
 use crate::ids::{FeatureId, QuestionId};
 use crate::policy::Rules;
-use crate::question::{Asked, ExpiryPolicy, Question, QuestionState, ResumeStatus};
+use crate::question::{Asked, ExpiryPolicy, Question, QuestionState, QuestionStatus, ResumeStatus};
 use crate::status::Status;
-use serde_json::json;
+use serde::Serialize;
 
 /// `feature.question_create`, arguments checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,15 @@ pub struct CreateQuestion {
     pub adhoc_title: Option<String>,
 }
 
+/// What the asker is told.
+#[derive(Serialize)]
+struct Opened<'a> {
+    question_id: &'a QuestionId,
+    status: QuestionStatus,
+    feature_status: Status,
+    resume_status: Option<ResumeStatus>,
+}
+
 impl CreateQuestion {
     pub(super) fn apply(&self, mut draft: Draft<'_>, rules: &Rules) -> Result<Outcome, Refusal> {
         if let (None, Some(title)) = (&draft.state.feature, &self.adhoc_title) {
@@ -30,12 +39,12 @@ impl CreateQuestion {
         admit(&draft, self.asked.blocking, rules)?;
         let shown = self.asked.blocking.then(|| resume_status.clone());
         open(&mut draft, self.asked.clone(), self.timeout_ms, resume_status, None, rules);
-        let data = json!({
-            "question_id": draft.moment.question_id,
-            "status": "open",
-            "feature_status": draft.status(),
-            "resume_status": shown,
-        });
+        let data = Opened {
+            question_id: &draft.moment.question_id,
+            status: QuestionStatus::Open,
+            feature_status: draft.status(),
+            resume_status: shown,
+        };
         Ok(draft.finish(&data))
     }
 }

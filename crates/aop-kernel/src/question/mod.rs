@@ -13,6 +13,7 @@ use crate::time::Timestamp;
 use aop_ask::QuestionSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::convert::Infallible;
 
 /// What a question is about; decides how careful a timeout is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ impl Serialize for ResumeStatus {
 
 impl<'de> Deserialize<'de> for ResumeStatus {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(ResumeStatus::parse(&String::deserialize(deserializer)?))
+        crate::text::read(deserializer, |text| Ok::<_, Infallible>(ResumeStatus::parse(text)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What makes two requests the same: tool, caller's role and the arguments with defaults filled in, whatever
 //! the order of keys.
 
+use crate::question::{AnswerKind, ExpectedAnswer};
 use crate::role::Role;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -66,6 +67,33 @@ impl Serialize for SortedMap<'_> {
     }
 }
 
+/// An expectation, its fields in the order of their names.
+#[derive(Serialize)]
+pub(super) struct SortedExpectation<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_other: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<Sorted<'a>>,
+    kind: AnswerKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Sorted<'a>>,
+}
+
+impl<'a> SortedExpectation<'a> {
+    pub(super) fn of(expected: &'a ExpectedAnswer) -> Self {
+        let ExpectedAnswer { kind, choices, allow_other, schema, default } = expected;
+        SortedExpectation {
+            allow_other: *allow_other,
+            choices: choices.as_deref(),
+            default: default.as_ref().map(Sorted),
+            kind: *kind,
+            schema: schema.as_ref().map(Sorted),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::access::Tool;
@@ -93,6 +121,23 @@ mod tests {
         assert_ne!(base, told("t", Role::Orchestrator, &json!({"a": [1, 2]})));
         assert_ne!(base, told("t", Role::Human, &json!({"a": [2, 1]})));
         assert_ne!(base, told("t", Role::Human, &json!({"a": "[1,2]"})));
+    }
+
+    #[test]
+    fn an_expectation_is_sorted_as_any_value_is() {
+        for value in [
+            json!({"kind": "free_text"}),
+            json!({"kind": "multi_choice", "choices": ["b", "\"a\""], "allow_other": true, "default": ["b"]}),
+            json!({"kind": "json", "schema": {"type": "object", "properties": {"y": {}, "x": {}}},
+                "default": {"y": 1, "x": [{"d": null, "c": 0.5}]}}),
+        ] {
+            let expected: ExpectedAnswer = serde_json::from_value(value).unwrap();
+            let (sorted, value) = (SortedExpectation::of(&expected), json!(expected));
+            assert_eq!(
+                serde_json::to_string(&sorted).unwrap(),
+                serde_json::to_string(&Sorted(&value)).unwrap()
+            );
+        }
     }
 
     /// The ledger of a project holds digests of every version: a retry after an update is still a retry.

@@ -74,17 +74,19 @@ fn tagged() -> impl Strategy<Value = Tagged> {
 }
 
 fn shape() -> impl Strategy<Value = Shape> {
-    let leaf = prop_oneof![
-        Just(Shape::Unit),
-        text().prop_map(Shape::New),
-        any::<(i8, u64)>().prop_map(|(one, other)| Shape::Pair(one, other)),
-        any::<(i16, i32, i64, u8, u16, u32, f32, f64, bool, ())>()
-            .prop_map(|(a, b, c, d, e, f, g, h, i, j)| Shape::Numbers(Numbers(a, b, c, d, e, f, g, h, i, j))),
-        tagged().prop_map(Shape::Tagged),
-        (any::<bool>(), tagged(), any::<Option<u8>>())
-            .prop_map(|(first, tagged, last)| Shape::Flat(Flat { first, tagged, last })),
-        value().prop_map(Shape::Json),
-    ];
+    let leaf =
+        prop_oneof![
+            Just(Shape::Unit),
+            text().prop_map(Shape::New),
+            any::<(i8, u64)>().prop_map(|(one, other)| Shape::Pair(one, other)),
+            any::<(i16, i32, i64, u8, u16, u32, f32, f64, bool, ())>().prop_map(
+                |(a, b, c, d, e, f, g, h, i, j)| Shape::Numbers(Numbers(a, b, c, d, e, f, g, h, i, j))
+            ),
+            tagged().prop_map(Shape::Tagged),
+            (any::<bool>(), tagged(), any::<Option<u8>>())
+                .prop_map(|(first, tagged, last)| Shape::Flat(Flat { first, tagged, last })),
+            value().prop_map(Shape::Json),
+        ];
     leaf.prop_recursive(3, 24, 4, |inner| {
         prop_oneof![
             (any::<Option<char>>(), prop::collection::vec(inner.clone(), 0..4))
