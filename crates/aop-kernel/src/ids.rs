@@ -82,7 +82,7 @@ id!(
 impl QuestionId {
     /// A question id over a fresh ULID.
     pub fn from_ulid(ulid: &str) -> Result<Self, Refusal> {
-        QuestionId::parse(&format!("q_{ulid}"))
+        QuestionId::parse(&["q_", ulid].concat())
     }
 }
 
