@@ -4,7 +4,7 @@
 
 use serde::ser::{self, Error as _, Serialize, Serializer};
 use serde_json::Error;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 /// Writes a value behind what is there already.
 pub fn write(out: &mut String, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
@@ -34,10 +34,6 @@ impl<'a> Json<'a> {
         self
     }
 
-    fn number(self, number: impl fmt::Display) -> Result<(), Error> {
-        write!(self.0, "{number}").map_err(Error::custom)
-    }
-
     /// What is rare is left to `serde_json`.
     fn rare(self, value: impl Serialize) -> Result<(), Error> {
         self.0.push_str(&serde_json::to_string(&value)?);
@@ -46,6 +42,7 @@ impl<'a> Json<'a> {
 }
 
 /// A name as the program spells it, or a text that has nothing special in it.
+#[inline]
 fn quoted(out: &mut String, text: &str) {
     debug_assert!(!needs_escapes(text), "{text:?} cannot stand as it is");
     out.push('"');
@@ -54,11 +51,20 @@ fn quoted(out: &mut String, text: &str) {
 }
 
 fn needs_escapes(text: &str) -> bool {
-    let is_special = |byte: &u8| (*byte < b' ') | (*byte == b'"') | (*byte == b'\\');
-    // Eight at a time, without a way out in between: that is one step for the processor.
     let (eights, rest) = text.as_bytes().as_chunks::<8>();
-    let in_eight = |bytes: &[u8; 8]| bytes.iter().fold(false, |found, byte| found | is_special(byte));
-    eights.iter().any(in_eight) || rest.iter().any(is_special)
+    let mut last = [b' '; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    eights.iter().any(has_special) || has_special(&last)
+}
+
+/// Whether any of eight bytes is a control character, a quote or a backslash, found in all of them at once: the top
+/// bit of a byte is set by a subtraction that the byte is too small for.
+fn has_special(bytes: &[u8; 8]) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let bytes = u64::from_le_bytes(*bytes);
+    let less = |bytes: u64, than: u8| bytes.wrapping_sub(ONES * u64::from(than)) & !bytes;
+    let equal = |to: u8| less(bytes ^ (ONES * u64::from(to)), 1);
+    (less(bytes, b' ') | equal(b'"') | equal(b'\\')) & (ONES << 7) != 0
 }
 
 impl<'a> Serializer for Json<'a> {
@@ -86,35 +92,39 @@ impl<'a> Serializer for Json<'a> {
     }
 
     fn serialize_i8(self, number: i8) -> Result<(), Error> {
-        self.number(number)
+        self.serialize_i64(number.into())
     }
 
     fn serialize_i16(self, number: i16) -> Result<(), Error> {
-        self.number(number)
+        self.serialize_i64(number.into())
     }
 
     fn serialize_i32(self, number: i32) -> Result<(), Error> {
-        self.number(number)
+        self.serialize_i64(number.into())
     }
 
     fn serialize_i64(self, number: i64) -> Result<(), Error> {
-        self.number(number)
+        write!(self.0, "{number}").map_err(Error::custom)
     }
 
     fn serialize_u8(self, number: u8) -> Result<(), Error> {
-        self.number(number)
+        self.serialize_u64(number.into())
     }
 
     fn serialize_u16(self, number: u16) -> Result<(), Error> {
-        self.number(number)
+        self.serialize_u64(number.into())
     }
 
     fn serialize_u32(self, number: u32) -> Result<(), Error> {
-        self.number(number)
+        self.serialize_u64(number.into())
     }
 
     fn serialize_u64(self, number: u64) -> Result<(), Error> {
-        self.number(number)
+        if let Ok(digit @ ..10) = u8::try_from(number) {
+            self.0.push(char::from(b'0' + digit));
+            return Ok(());
+        }
+        write!(self.0, "{number}").map_err(Error::custom)
     }
 
     fn serialize_f32(self, number: f32) -> Result<(), Error> {
@@ -222,6 +232,7 @@ impl<'a> Serializer for Json<'a> {
 }
 
 impl Compound<'_> {
+    #[inline]
     fn separate(&mut self) {
         if !std::mem::take(&mut self.is_first) {
             self.out.push(',');
@@ -233,6 +244,7 @@ impl Compound<'_> {
         write(self.out, value)
     }
 
+    #[inline]
     fn field(&mut self, name: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
         self.separate();
         quoted(self.out, name);

@@ -38,21 +38,19 @@ impl Timestamp {
         let utc = jiff::tz::Offset::UTC.to_datetime(instant);
         // Digit by digit: records are full of times, and formatting machinery costs more than all the rest.
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |end: usize, mut number: i16| {
-            let mut at = end;
-            while number > 0 {
-                at -= 1;
-                text[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
-                number /= 10;
-            }
+        let mut put = |at: usize, number: i16| {
+            let [tens, ones] = [number / 10 % 10, number % 10].map(|digit| digit.unsigned_abs() as u8);
+            (text[at], text[at + 1]) = (b'0' + tens, b'0' + ones);
         };
-        put(4, utc.year());
-        put(7, utc.month().into());
-        put(10, utc.day().into());
-        put(13, utc.hour().into());
-        put(16, utc.minute().into());
-        put(19, utc.second().into());
-        put(23, utc.millisecond());
+        put(0, utc.year() / 100);
+        put(2, utc.year());
+        put(5, utc.month().into());
+        put(8, utc.day().into());
+        put(11, utc.hour().into());
+        put(14, utc.minute().into());
+        put(17, utc.second().into());
+        put(20, utc.millisecond() / 10);
+        put(21, utc.millisecond());
         text
     }
 }

@@ -9,13 +9,14 @@ use crate::policy::Rules;
 use crate::question::{Asked, ExpiryPolicy, Question, QuestionState, QuestionStatus, ResumeStatus};
 use crate::status::Status;
 use serde::Serialize;
+use std::sync::Arc;
 
 /// `feature.question_create`, arguments checked.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are the arguments of the contract's table")]
 pub struct CreateQuestion {
     pub feature_id: FeatureId,
-    pub asked: Asked,
+    pub asked: Arc<Asked>,
     pub timeout_ms: Option<u64>,
     /// Creates the feature under this title when there is none: `aop ask` without a feature.
     pub adhoc_title: Option<String>,
@@ -38,7 +39,7 @@ impl CreateQuestion {
         let resume_status = ResumeStatus::Known(draft.feature()?.status);
         admit(&draft, self.asked.blocking, rules)?;
         let shown = self.asked.blocking.then(|| resume_status.clone());
-        open(&mut draft, self.asked.clone(), self.timeout_ms, resume_status, None, rules);
+        open(&mut draft, Arc::clone(&self.asked), self.timeout_ms, resume_status, None, rules);
         let data = Opened {
             question_id: &draft.moment.question_id,
             status: QuestionStatus::Open,
@@ -97,7 +98,7 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
 /// Opens the question, under the id of this moment, and stops the feature when it blocks.
 pub(super) fn open(
     draft: &mut Draft<'_>,
-    asked: Asked,
+    asked: Arc<Asked>,
     timeout_ms: Option<u64>,
     resume_status: ResumeStatus,
     reopened_from: Option<QuestionId>,

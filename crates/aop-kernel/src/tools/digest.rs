@@ -28,13 +28,11 @@ pub fn digest_of(value: &Value) -> String {
 
 fn hexadecimal(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    let mut hexadecimal = String::with_capacity(64);
-    for byte in Sha256::digest(text) {
-        hexadecimal.push(digit(byte >> 4));
-        hexadecimal.push(digit(byte & 15));
+    let mut hexadecimal = [0; 64];
+    for (pair, byte) in hexadecimal.as_chunks_mut::<2>().0.iter_mut().zip(Sha256::digest(text)) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     }
-    hexadecimal
+    std::str::from_utf8(&hexadecimal).unwrap_or_default().to_owned()
 }
 
 fn write(out: &mut String, value: &impl Serialize) {

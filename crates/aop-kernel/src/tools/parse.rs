@@ -17,6 +17,7 @@ use crate::status::Status;
 use aop_ask::QuestionSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A whole request is no larger than this.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
@@ -282,7 +283,7 @@ fn question_create(
         default_decision_policy: question_type.decision_policy(wanted),
         engine_ref: None,
     };
-    let command = CreateQuestion { feature_id, asked, timeout_ms, adhoc_title: None };
+    let command = CreateQuestion { feature_id, asked: Arc::new(asked), timeout_ms, adhoc_title: None };
     let digest = command.digest(caller.role);
     Ok((Command::CreateQuestion(Box::new(command)), digest))
 }
@@ -396,7 +397,7 @@ impl Request {
     #[must_use]
     pub fn asked_by(mut self, engine: EngineRef) -> Self {
         if let Command::CreateQuestion(create) = &mut self.command {
-            create.asked.engine_ref = Some(engine);
+            Arc::make_mut(&mut create.asked).engine_ref = Some(engine);
         }
         self
     }

@@ -1,6 +1,7 @@
-//! The writer of JSON beside the one of `serde_json`.
+//! The writer of JSON beside the one of `serde_json`, and of times beside the calendar's.
 
 use aop_kernel::json::write;
+use aop_kernel::time::Timestamp;
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -100,6 +101,14 @@ proptest! {
     #[test]
     fn whatever_is_written_is_what_serde_json_writes(shape in shape()) {
         prop_assert_eq!(written(&shape), serde_json::to_string(&shape).unwrap());
+    }
+
+    #[test]
+    fn a_time_is_written_as_the_calendar_has_it(millis in 0..=253_402_207_200_000_i64) {
+        let time = Timestamp::from_millis(millis);
+        let calendar = jiff::Timestamp::from_millisecond(time.as_millis()).unwrap();
+        prop_assert_eq!(time.to_string(), format!("{calendar:.3}"));
+        prop_assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
     }
 }
 
