@@ -130,6 +130,14 @@ mod tests {
     }
 
     #[test]
+    fn what_a_mutation_comes_to_ends_with_its_operation() {
+        let operation = OperationId::parse("op").unwrap();
+        let text = |data: Value| Envelope::committed(&data, &operation).as_str().to_owned();
+        assert_eq!(text(json!({"a": 1})), r#"{"ok":true,"data":{"a":1,"operation_id":"op"}}"#);
+        assert_eq!(text(json!({})), r#"{"ok":true,"data":{"operation_id":"op"}}"#);
+    }
+
+    #[test]
     fn a_success_is_one_line_with_ok_first() {
         let envelope = Envelope::success(&json!({"a": 1}));
         assert_eq!(envelope.as_str(), r#"{"ok":true,"data":{"a":1}}"#);

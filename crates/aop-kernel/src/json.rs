@@ -51,10 +51,12 @@ fn quoted(out: &mut String, text: &str) {
 }
 
 fn needs_escapes(text: &str) -> bool {
-    let (eights, rest) = text.as_bytes().as_chunks::<8>();
-    let mut last = [b' '; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    eights.iter().any(has_special) || has_special(&last)
+    let bytes = text.as_bytes();
+    match bytes.last_chunk::<8>() {
+        // The last eight have perhaps been among the ones before.
+        Some(last) => bytes.as_chunks::<8>().0.iter().any(has_special) || has_special(last),
+        None => bytes.iter().any(|byte| matches!(byte, ..b' ' | b'"' | b'\\')),
+    }
 }
 
 /// Whether any of eight bytes is a control character, a quote or a backslash, found in all of them at once: the top

@@ -38,19 +38,19 @@ impl Timestamp {
         let utc = jiff::tz::Offset::UTC.to_datetime(instant);
         // Digit by digit: records are full of times, and formatting machinery costs more than all the rest.
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |at: usize, number: i16| {
-            let [tens, ones] = [number / 10 % 10, number % 10].map(|digit| digit.unsigned_abs() as u8);
-            (text[at], text[at + 1]) = (b'0' + tens, b'0' + ones);
+        let mut put = |at: usize, number: u16| {
+            text[at] = b'0' + (number / 10 % 10) as u8;
+            text[at + 1] = b'0' + (number % 10) as u8;
         };
-        put(0, utc.year() / 100);
-        put(2, utc.year());
-        put(5, utc.month().into());
-        put(8, utc.day().into());
-        put(11, utc.hour().into());
-        put(14, utc.minute().into());
-        put(17, utc.second().into());
-        put(20, utc.millisecond() / 10);
-        put(21, utc.millisecond());
+        put(0, utc.year().unsigned_abs() / 100);
+        put(2, utc.year().unsigned_abs());
+        put(5, utc.month().unsigned_abs().into());
+        put(8, utc.day().unsigned_abs().into());
+        put(11, utc.hour().unsigned_abs().into());
+        put(14, utc.minute().unsigned_abs().into());
+        put(17, utc.second().unsigned_abs().into());
+        put(20, utc.millisecond().unsigned_abs() / 10);
+        put(21, utc.millisecond().unsigned_abs());
         text
     }
 }

@@ -120,7 +120,7 @@ pub(super) fn open(
     };
     draft.emit(Event::QuestionOpened { question: Box::new(question) });
     if blocking {
-        draft.move_to(Status::AwaitingInput, Some(format!("{role} asked {id}")));
+        draft.move_to(Status::AwaitingInput, Some([role.as_str(), " asked ", id.as_str()].concat()));
     }
 }
 

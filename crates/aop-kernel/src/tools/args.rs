@@ -138,7 +138,7 @@ impl<'a> Args<'a> {
 
 fn as_text(key: &'static str, value: &Value) -> Result<String, Refusal> {
     match value {
-        Value::String(text) if text.trim().is_empty() => {
+        Value::String(text) if text.trim_start().is_empty() => {
             Err(wrong(key, format!("{key} is blank"))
                 .hint(format!("give {key} at least one visible character")))
         }
