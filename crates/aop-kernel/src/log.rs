@@ -132,7 +132,11 @@ fn is_folded(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::one_line;
+    use super::{one_line, sentence};
+    use crate::event::{Actor, Stamped};
+    use crate::ids::FeatureId;
+    use crate::time::Timestamp;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_log_line_has_no_breaks_and_an_end() {
@@ -157,5 +161,110 @@ mod tests {
             assert_eq!(one_line(text), line, "{text:?}");
         }
         assert_eq!(one_line(&"x".repeat(301)), format!("{}…", "x".repeat(300)));
+    }
+
+    #[test]
+    fn every_event_has_its_line() {
+        let id = "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W";
+        let question = |blocking: bool, from: Value| {
+            json!({"question_id": id, "feature_id": "a", "status": "open", "blocking": blocking,
+                "question_type": "risk_ack", "role": "qa", "session_id": "s", "prompt": "Is it\nsafe?",
+                "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"},
+                "reopened_from": from, "created_at": "2026-03-04T22:00:00.007Z"})
+        };
+        let end = |mode: &str, note: Value| json!({"mode": mode, "surface": "cli", "operation_id": null, "note": note});
+        let answered = |answer: Value, mode: &str| {
+            json!({"type": "question.answered", "question_id": id, "answer": answer, "answered_by": "ann\tb",
+                "resolution": end(mode, Value::Null)})
+        };
+        let turn = |reply_to: Value| {
+            json!({"type": "turn.began", "claim": "c", "epoch": 1, "role": "builder", "engine": "e", "attempt": 2,
+                "reply_to": reply_to})
+        };
+        let commit = "0123456789abcdef";
+        for (event, line) in [
+            (
+                json!({"type": "feature.created", "title": " T ", "spec": "s", "adhoc": false}),
+                "human created the feature \"T\"".to_owned(),
+            ),
+            (
+                json!({"type": "feature.created", "title": "T", "spec": null, "adhoc": true}),
+                "human created the question outside any feature \"T\"".to_owned(),
+            ),
+            (
+                json!({"type": "feature.status_changed", "from": "qa", "to": "building", "reason": null}),
+                "qa → building".to_owned(),
+            ),
+            (
+                json!({"type": "feature.status_changed", "from": "qa", "to": "failed", "reason": "no\nway"}),
+                "qa → failed: no way".to_owned(),
+            ),
+            (json!({"type": "feature.noted", "note": "n"}), "human noted: n".to_owned()),
+            (turn(Value::Null), "builder began a turn (e, attempt 2, c)".to_owned()),
+            (turn(json!(id)), format!("builder goes on with the end of {id} (e, attempt 2, c)")),
+            (
+                json!({"type": "turn.continued", "claim": "c", "epoch": 2}),
+                "the turn c was cut off and goes on".to_owned(),
+            ),
+            (
+                json!({"type": "turn.ended", "claim": "c", "role": "qa",
+                "end": {"outcome": "error", "code": "x", "message": "m\n", "delivered": true}}),
+                "qa failed (x): m".to_owned(),
+            ),
+            (
+                json!({"type": "check.began", "name": "fast", "epoch": 1, "commit": commit}),
+                "fast checks began on 0123456789ab".to_owned(),
+            ),
+            (
+                json!({"type": "check.ended", "name": "full", "commit": commit, "passed": false, "note": "1  of 2"}),
+                "full checks failed: 1 of 2".to_owned(),
+            ),
+            (
+                json!({"type": "feature.merged", "commit": commit, "merge_commit": "fedcba", "into": "main"}),
+                "0123456789ab was merged into main as fedcba".to_owned(),
+            ),
+            (
+                json!({"type": "question.opened", "question": question(true, Value::Null)}),
+                format!("qa asked {id} (risk_ack): Is it safe?"),
+            ),
+            (
+                json!({"type": "question.opened", "question": question(false, json!(id))}),
+                format!("qa asked {id} (non-blocking risk_ack) (asks {id} again): Is it safe?"),
+            ),
+            (answered(json!("yes "), "user_reply"), format!("{id} answered by ann b: yes")),
+            (
+                answered(json!({"a": [1, "x"]}), "user_reply"),
+                format!("{id} answered by ann b: {{\"a\":[1,\"x\"]}}"),
+            ),
+            (
+                answered(json!(true), "default_by_policy"),
+                format!("{id}: nobody answered in time; the declared default applies by policy: true"),
+            ),
+            (
+                json!({"type": "question.expired", "question_id": id, "resolution": end("expired", Value::Null)}),
+                format!("{id} expired: nobody answered in time"),
+            ),
+            (
+                json!({"type": "question.expired", "question_id": id, "resolution": end("expired", json!("late"))}),
+                format!("{id} expired: late"),
+            ),
+            (
+                json!({"type": "question.withdrawn", "question_id": id, "resolution": end("withdrawn", Value::Null)}),
+                format!("{id} withdrawn by human"),
+            ),
+            (
+                json!({"type": "question.withdrawn", "question_id": id, "resolution": end("withdrawn", json!("no need"))}),
+                format!("{id} withdrawn by human: no need"),
+            ),
+        ] {
+            let stamped = Stamped {
+                feature_id: FeatureId::parse("a").unwrap(),
+                at: Timestamp::from_millis(0),
+                actor: Actor::Human,
+                operation_id: None,
+                event: serde_json::from_value(event).unwrap(),
+            };
+            assert_eq!(sentence(&stamped), line);
+        }
     }
 }
