@@ -1,6 +1,7 @@
 //! The envelope: the one shape in which every door answers, and the refusal that fills its error side.
 
 use crate::code::ErrorCode;
+use crate::ids::OperationId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -72,7 +73,27 @@ impl Envelope {
         Envelope(text)
     }
 
-    /// Takes back a text that `success` made and the ledger kept.
+    /// Wraps what a mutation comes to: `data` is an object and gets the operation id.
+    pub(crate) fn committed(data: &impl Serialize, operation_id: &OperationId) -> Self {
+        #[derive(Serialize)]
+        struct Data<'a, T> {
+            #[serde(flatten)]
+            data: &'a T,
+            operation_id: &'a OperationId,
+        }
+        #[derive(Serialize)]
+        struct Success<'a, T> {
+            ok: bool,
+            data: Data<'a, T>,
+        }
+        // As long as most: to grow there in steps would copy it several times.
+        let mut text = String::with_capacity(512);
+        crate::json::write(&mut text, &Success { ok: true, data: Data { data, operation_id } })
+            .unwrap_or_else(|error| unreachable!("data of an envelope is always serializable: {error}"));
+        Envelope(text)
+    }
+
+    /// Takes back a text that `success` or `committed` made and the ledger kept.
     pub fn from_ledger(text: String) -> Self {
         Envelope(text)
     }
@@ -106,6 +127,14 @@ mod tests {
         assert!(
             json["error"]["details"]["hint"].as_str().is_some_and(|hint| hint.contains("aop features list"))
         );
+    }
+
+    #[test]
+    fn what_a_mutation_comes_to_ends_with_its_operation() {
+        let operation = OperationId::parse("op").unwrap();
+        let text = |data: Value| Envelope::committed(&data, &operation).as_str().to_owned();
+        assert_eq!(text(json!({"a": 1})), r#"{"ok":true,"data":{"a":1,"operation_id":"op"}}"#);
+        assert_eq!(text(json!({})), r#"{"ok":true,"data":{"operation_id":"op"}}"#);
     }
 
     #[test]

@@ -2,21 +2,22 @@
 //! log line without a second look.
 
 use crate::envelope::Refusal;
-use serde::{Deserialize, Serialize};
+use crate::text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+use std::sync::Arc;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $valid:path) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(try_from = "String")]
-        pub struct $name(String);
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Checks the pattern; the refusal names the value and the rule.
             pub fn parse(text: &str) -> Result<Self, Refusal> {
                 if $valid(text) {
-                    return Ok($name(text.to_owned()));
+                    return Ok($name(text.into()));
                 }
                 Err(Refusal::invalid_argument(format!("{} {} is not valid", $what, quoted(text)))
                     .hint(concat!("a ", $what, " is ", $rule))
@@ -27,12 +28,22 @@ macro_rules! id {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
+
+            /// The text, without a copy of it.
+            pub fn shared(&self) -> Arc<str> {
+                Arc::clone(&self.0)
+            }
         }
 
-        impl TryFrom<String> for $name {
-            type Error = Refusal;
-            fn try_from(text: String) -> Result<Self, Refusal> {
-                $name::parse(&text)
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                text::read(deserializer, $name::parse)
             }
         }
 
@@ -76,7 +87,7 @@ id!(
 impl QuestionId {
     /// A question id over a fresh ULID.
     pub fn from_ulid(ulid: &str) -> Result<Self, Refusal> {
-        QuestionId::parse(&format!("q_{ulid}"))
+        QuestionId::parse(&["q_", ulid].concat())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Time as the kernel sees it: milliseconds since 1970 in UTC, written as RFC 3339 with `Z`. The kernel
 //! never asks for the time; it is told.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use crate::text;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// A point in time with millisecond precision.
@@ -37,21 +38,19 @@ impl Timestamp {
         let utc = jiff::tz::Offset::UTC.to_datetime(instant);
         // Digit by digit: records are full of times, and formatting machinery costs more than all the rest.
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        let mut put = |end: usize, mut number: i16| {
-            let mut at = end;
-            while number > 0 {
-                at -= 1;
-                text[at] = b'0' + u8::try_from(number % 10).unwrap_or_default();
-                number /= 10;
-            }
+        let mut put = |at: usize, number: u16| {
+            text[at] = b'0' + (number / 10 % 10) as u8;
+            text[at + 1] = b'0' + (number % 10) as u8;
         };
-        put(4, utc.year());
-        put(7, utc.month().into());
-        put(10, utc.day().into());
-        put(13, utc.hour().into());
-        put(16, utc.minute().into());
-        put(19, utc.second().into());
-        put(23, utc.millisecond());
+        put(0, utc.year().unsigned_abs() / 100);
+        put(2, utc.year().unsigned_abs());
+        put(5, utc.month().unsigned_abs().into());
+        put(8, utc.day().unsigned_abs().into());
+        put(11, utc.hour().unsigned_abs().into());
+        put(14, utc.minute().unsigned_abs().into());
+        put(17, utc.second().unsigned_abs().into());
+        put(20, utc.millisecond().unsigned_abs() / 10);
+        put(21, utc.millisecond().unsigned_abs());
         text
     }
 }
@@ -70,8 +69,9 @@ impl Serialize for Timestamp {
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Timestamp::parse(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is not an RFC 3339 time")))
+        text::read(deserializer, |text| {
+            Timestamp::parse(text).ok_or_else(|| format!("'{text}' is not an RFC 3339 time"))
+        })
     }
 }
 

@@ -261,7 +261,7 @@ fn projection(folder: &Path) {
             let filter = QuestionFilter::Only(QuestionStatus::Open);
             let page = QuestionPage { feature: None, filter, after: None, limit: 1 };
             let open = runtime.block_on(service.store.questions(page)).unwrap();
-            runtime.block_on(answer(&service, "f", &json!(open[0].id), CLOSED + round));
+            runtime.block_on(answer(&service, "f", &open[0].id, CLOSED + round));
             elapsed
         })
         .collect();

@@ -73,6 +73,6 @@ impl Ids {
             Ok(ulid) => ulid,
             Err(overflow) => overflow.commit_overflow_random(),
         };
-        QuestionId::from_ulid(&ulid.to_string())
+        QuestionId::from_ulid(ulid.array_to_str(&mut [0; ulid::ULID_LEN]))
     }
 }

@@ -9,14 +9,15 @@ use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// A row of the log of events, together with its line in words.
 #[derive(Debug, Clone)]
 pub(crate) struct EventRow {
     pub(crate) seq: i64,
-    pub(crate) feature_id: String,
+    pub(crate) feature_id: Arc<str>,
     pub(crate) at: i64,
-    pub(crate) question_id: Option<String>,
+    pub(crate) question_id: Option<Arc<str>>,
     pub(crate) line: String,
     pub(crate) event: String,
 }
@@ -112,18 +113,18 @@ fn event_row(
     state: &Snapshot,
     questions: &[QuestionRow],
 ) -> Result<EventRow, StoreError> {
-    let question_id = stamped.event.question_id().map(QuestionId::as_str);
+    let question_id = stamped.event.question_id();
     let written = match &stamped.event {
         Event::QuestionOpened { question } if state.question(&question.id) == Some(&**question) => {
-            questions.iter().find(|row| Some(row.columns.0.as_str()) == question_id)
+            questions.iter().find(|row| row.columns.0 == question.id.as_str())
         }
         _ => None,
     };
     Ok(EventRow {
         seq: seq.cast_signed(),
-        feature_id: stamped.feature_id.as_str().to_owned(),
+        feature_id: stamped.feature_id.shared(),
         at: stamped.at.as_millis(),
-        question_id: question_id.map(str::to_owned),
+        question_id: question_id.map(QuestionId::shared),
         line: aop_kernel::log::sentence(stamped),
         event: match written {
             Some(row) => opened(stamped, &row.record)?,
@@ -218,11 +219,11 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(place: &str, text: &'a str) -> Resul
 }
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    let damaged = |cause: String| StoreError::Damaged { place: "record".into(), cause };
     // As long as most records are: to grow there in steps would copy each of them several times.
-    let mut text = Vec::with_capacity(2_048);
-    serde_json::to_writer(&mut text, value).map_err(|error| damaged(error.to_string()))?;
-    String::from_utf8(text).map_err(|error| damaged(error.to_string()))
+    let mut text = String::with_capacity(1_024);
+    aop_kernel::json::write(&mut text, value)
+        .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })?;
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use crate::envelope::Refusal;
 use crate::event::Event;
 use crate::ids::{FeatureId, QuestionId};
 use crate::policy::Rules;
-use crate::question::{Question, QuestionState, ResolutionMode};
+use crate::question::{Question, QuestionState, QuestionStatus, ResolutionMode, ResumeStatus};
 use crate::status::Status;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 /// `feature.question_answer`
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,17 @@ pub struct Answer {
     pub question_id: QuestionId,
     pub answer: Value,
     pub answered_by: String,
+}
+
+/// What the answerer is told.
+#[derive(Serialize)]
+struct Answered<'a> {
+    question_id: &'a QuestionId,
+    question_status: QuestionStatus,
+    feature_id: &'a FeatureId,
+    feature_status: Status,
+    resume_status: Option<ResumeStatus>,
+    resumed: bool,
 }
 
 impl Answer {
@@ -41,14 +53,14 @@ impl Answer {
             resolution,
         });
         resumed.into_iter().for_each(|event| draft.emit(event));
-        let data = json!({
-            "question_id": self.question_id,
-            "question_status": "answered",
-            "feature_id": self.feature_id,
-            "feature_status": draft.status(),
-            "resume_status": resume_status,
-            "resumed": was_waiting && draft.status() != Status::AwaitingInput,
-        });
+        let data = Answered {
+            question_id: &self.question_id,
+            question_status: QuestionStatus::Answered,
+            feature_id: &self.feature_id,
+            feature_status: draft.status(),
+            resume_status,
+            resumed: was_waiting && draft.status() != Status::AwaitingInput,
+        };
         let secret = secret.map(|answer| Secret { question_id: self.question_id.clone(), answer });
         Ok(Outcome { secret, ..draft.finish(&data) })
     }

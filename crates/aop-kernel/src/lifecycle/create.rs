@@ -6,19 +6,29 @@ use crate::envelope::Refusal;
 use crate::event::Event;
 use crate::ids::{FeatureId, QuestionId};
 use crate::policy::Rules;
-use crate::question::{Asked, ExpiryPolicy, Question, QuestionState, ResumeStatus};
+use crate::question::{Asked, ExpiryPolicy, Question, QuestionState, QuestionStatus, ResumeStatus};
 use crate::status::Status;
-use serde_json::json;
+use serde::Serialize;
+use std::sync::Arc;
 
 /// `feature.question_create`, arguments checked.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the fields are the arguments of the contract's table")]
 pub struct CreateQuestion {
     pub feature_id: FeatureId,
-    pub asked: Asked,
+    pub asked: Arc<Asked>,
     pub timeout_ms: Option<u64>,
     /// Creates the feature under this title when there is none: `aop ask` without a feature.
     pub adhoc_title: Option<String>,
+}
+
+/// What the asker is told.
+#[derive(Serialize)]
+struct Opened<'a> {
+    question_id: &'a QuestionId,
+    status: QuestionStatus,
+    feature_status: Status,
+    resume_status: Option<ResumeStatus>,
 }
 
 impl CreateQuestion {
@@ -29,13 +39,13 @@ impl CreateQuestion {
         let resume_status = ResumeStatus::Known(draft.feature()?.status);
         admit(&draft, self.asked.blocking, rules)?;
         let shown = self.asked.blocking.then(|| resume_status.clone());
-        open(&mut draft, self.asked.clone(), self.timeout_ms, resume_status, None, rules);
-        let data = json!({
-            "question_id": draft.moment.question_id,
-            "status": "open",
-            "feature_status": draft.status(),
-            "resume_status": shown,
-        });
+        open(&mut draft, Arc::clone(&self.asked), self.timeout_ms, resume_status, None, rules);
+        let data = Opened {
+            question_id: &draft.moment.question_id,
+            status: QuestionStatus::Open,
+            feature_status: draft.status(),
+            resume_status: shown,
+        };
         Ok(draft.finish(&data))
     }
 }
@@ -88,7 +98,7 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
 /// Opens the question, under the id of this moment, and stops the feature when it blocks.
 pub(super) fn open(
     draft: &mut Draft<'_>,
-    asked: Asked,
+    asked: Arc<Asked>,
     timeout_ms: Option<u64>,
     resume_status: ResumeStatus,
     reopened_from: Option<QuestionId>,
@@ -110,7 +120,7 @@ pub(super) fn open(
     };
     draft.emit(Event::QuestionOpened { question: Box::new(question) });
     if blocking {
-        draft.move_to(Status::AwaitingInput, Some(format!("{role} asked {id}")));
+        draft.move_to(Status::AwaitingInput, Some([role.as_str(), " asked ", id.as_str()].concat()));
     }
 }
 

@@ -271,13 +271,7 @@ impl<'a> Draft<'a> {
 
     /// Finishes: `data` gets the operation id, as every mutating success does.
     fn finish(self, data: &impl Serialize) -> Outcome {
-        #[derive(Serialize)]
-        struct WithOperation<'a, T> {
-            #[serde(flatten)]
-            data: &'a T,
-            operation_id: &'a OperationId,
-        }
-        let envelope = Envelope::success(&WithOperation { data, operation_id: &self.request.operation_id });
+        let envelope = Envelope::committed(data, &self.request.operation_id);
         Outcome { events: self.events, state: self.state, envelope, secret: None }
     }
 }

@@ -98,7 +98,7 @@ impl ExpectedAnswer {
                 if choices.is_empty() {
                     return wrong("expected_answer.choices is empty".into());
                 }
-                if let Some(index) = choices.iter().position(|choice| choice.trim().is_empty()) {
+                if let Some(index) = choices.iter().position(|choice| choice.trim_start().is_empty()) {
                     return wrong(format!("expected_answer.choices[{index}] is blank"));
                 }
                 if let Some(twice) = first_repeated(choices) {

@@ -13,6 +13,8 @@ use crate::time::Timestamp;
 use aop_ask::QuestionSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::convert::Infallible;
+use std::sync::Arc;
 
 /// What a question is about; decides how careful a timeout is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +93,7 @@ impl Serialize for ResumeStatus {
 
 impl<'de> Deserialize<'de> for ResumeStatus {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(ResumeStatus::parse(&String::deserialize(deserializer)?))
+        crate::text::read(deserializer, |text| Ok::<_, Infallible>(ResumeStatus::parse(text)))
     }
 }
 
@@ -260,8 +262,8 @@ pub struct Question {
     pub id: QuestionId,
     /// The feature it belongs to.
     pub feature_id: FeatureId,
-    /// What was asked.
-    pub asked: Asked,
+    /// What was asked. Shared: it never changes, and is by far the largest part.
+    pub asked: Arc<Asked>,
     /// When it was asked.
     pub created_at: Timestamp,
     /// When it expires; `None` is never.

@@ -12,6 +12,7 @@ use crate::time::Timestamp;
 use aop_ask::QuestionSpec;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The wire form of a [`Question`], as it is read.
 #[derive(Debug, Deserialize)]
@@ -133,7 +134,7 @@ impl TryFrom<QuestionRecord> for Question {
         Ok(Question {
             id: record.question_id,
             feature_id: record.feature_id,
-            asked: Asked {
+            asked: Arc::new(Asked {
                 blocking: record.blocking,
                 question_type: record.question_type,
                 role: record.role,
@@ -145,7 +146,7 @@ impl TryFrom<QuestionRecord> for Question {
                 interaction: record.interaction,
                 default_decision_policy: record.default_decision_policy,
                 engine_ref: record.engine_ref,
-            },
+            }),
             created_at: record.created_at,
             expires_at: record.expires_at,
             expiry_policy: record.expiry_policy,

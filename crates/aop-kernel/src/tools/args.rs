@@ -28,12 +28,14 @@ impl<'a> Args<'a> {
     }
 
     /// Takes an optional argument; null counts as absent.
-    pub(super) fn optional(&mut self, key: &'static str) -> Option<Value> {
+    pub(super) fn optional(&mut self, key: &'static str) -> Option<&'a Value> {
         self.known.push(key);
-        self.given.get(key).filter(|value| !value.is_null()).cloned()
+        // There are a dozen at most when all is well: to compare them is cheaper than to hash the key.
+        let (_, value) = self.given.iter().find(|(name, _)| *name == key)?;
+        Some(value).filter(|value| !value.is_null())
     }
 
-    fn required(&mut self, key: &'static str) -> Result<Value, Refusal> {
+    fn required(&mut self, key: &'static str) -> Result<&'a Value, Refusal> {
         self.optional(key)
             .ok_or_else(|| wrong(key, format!("{key} is missing from the arguments of {}", self.tool)))
     }
@@ -53,8 +55,8 @@ impl<'a> Args<'a> {
     pub(super) fn optional_document(&mut self, key: &'static str) -> Result<Option<String>, Refusal> {
         match self.optional(key) {
             None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.trim().is_empty())),
-            Some(other) => Err(mistyped(key, "text", &other)),
+            Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.trim().is_empty()).cloned()),
+            Some(other) => Err(mistyped(key, "text", other)),
         }
     }
 
@@ -65,8 +67,8 @@ impl<'a> Args<'a> {
         parse: fn(&str) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         match self.required(key)? {
-            Value::String(text) => parse(&text),
-            other => Err(mistyped(key, "text", &other)),
+            Value::String(text) => parse(text),
+            other => Err(mistyped(key, "text", other)),
         }
     }
 
@@ -77,7 +79,7 @@ impl<'a> Args<'a> {
         names: &str,
     ) -> Result<T, Refusal> {
         let value = self.required(key)?;
-        as_one_of(key, names, &value)
+        as_one_of(key, names, value)
     }
 
     /// The same, when it is given.
@@ -86,12 +88,12 @@ impl<'a> Args<'a> {
         key: &'static str,
         names: &str,
     ) -> Result<Option<T>, Refusal> {
-        self.optional(key).map(|value| as_one_of(key, names, &value)).transpose()
+        self.optional(key).map(|value| as_one_of(key, names, value)).transpose()
     }
 
     pub(super) fn optional_bool(&mut self, key: &'static str) -> Result<Option<bool>, Refusal> {
         self.optional(key)
-            .map(|value| value.as_bool().ok_or_else(|| mistyped(key, "true or false", &value)))
+            .map(|value| value.as_bool().ok_or_else(|| mistyped(key, "true or false", value)))
             .transpose()
     }
 
@@ -100,7 +102,7 @@ impl<'a> Args<'a> {
             .map(|value| {
                 value
                     .as_u64()
-                    .ok_or_else(|| mistyped(key, "a whole number of milliseconds, 0 or more", &value))
+                    .ok_or_else(|| mistyped(key, "a whole number of milliseconds, 0 or more", value))
             })
             .transpose()
     }
@@ -111,13 +113,13 @@ impl<'a> Args<'a> {
     ) -> Result<Option<Map<String, Value>>, Refusal> {
         match self.optional(key) {
             None => Ok(None),
-            Some(Value::Object(map)) => Ok(Some(map)),
-            Some(other) => Err(mistyped(key, "an object", &other)),
+            Some(Value::Object(map)) => Ok(Some(map.clone())),
+            Some(other) => Err(mistyped(key, "an object", other)),
         }
     }
 
     /// Takes an argument of any type.
-    pub(super) fn any(&mut self, key: &'static str) -> Result<Value, Refusal> {
+    pub(super) fn any(&mut self, key: &'static str) -> Result<&'a Value, Refusal> {
         self.required(key)
     }
 
@@ -134,15 +136,15 @@ impl<'a> Args<'a> {
     }
 }
 
-fn as_text(key: &'static str, value: Value) -> Result<String, Refusal> {
+fn as_text(key: &'static str, value: &Value) -> Result<String, Refusal> {
     match value {
-        Value::String(text) if text.trim().is_empty() => {
+        Value::String(text) if text.trim_start().is_empty() => {
             Err(wrong(key, format!("{key} is blank"))
                 .hint(format!("give {key} at least one visible character")))
         }
         Value::String(text) if text.len() > MAX_TEXT_BYTES => Err(too_large(key, text.len(), MAX_TEXT_BYTES)),
-        Value::String(text) => Ok(text),
-        other => Err(mistyped(key, "text", &other)),
+        Value::String(text) => Ok(text.clone()),
+        other => Err(mistyped(key, "text", other)),
     }
 }
 

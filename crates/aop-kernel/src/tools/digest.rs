@@ -1,6 +1,7 @@
 //! What makes two requests the same: tool, caller's role and the arguments with defaults filled in, whatever
 //! the order of keys.
 
+use crate::question::{AnswerKind, ExpectedAnswer};
 use crate::role::Role;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -8,27 +9,34 @@ use sha2::{Digest, Sha256};
 
 /// The digest of a request, as hexadecimal text. The arguments write their keys in order, as [`Sorted`] does.
 pub(super) fn digest(tool: &str, role: Role, arguments: &impl Serialize) -> String {
-    let mut text = format!("{tool}\n{role}\n").into_bytes();
-    write(arguments, &mut text);
+    // As long as most: to grow there in steps would copy it several times.
+    let mut text = String::with_capacity(1_024);
+    for line in [tool, role.as_str()] {
+        text.push_str(line);
+        text.push('\n');
+    }
+    write(&mut text, arguments);
     hexadecimal(&text)
 }
 
 /// The digest of a JSON value, whatever the order of its keys.
 pub fn digest_of(value: &Value) -> String {
-    let mut text = Vec::new();
-    write(&Sorted(value), &mut text);
+    let mut text = String::new();
+    write(&mut text, &Sorted(value));
     hexadecimal(&text)
 }
 
-fn hexadecimal(text: &[u8]) -> String {
+fn hexadecimal(text: &str) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble)]);
-    Sha256::digest(text).iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+    let mut hexadecimal = [0; 64];
+    for (pair, byte) in hexadecimal.as_chunks_mut::<2>().0.iter_mut().zip(Sha256::digest(text)) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    }
+    std::str::from_utf8(&hexadecimal).unwrap_or_default().to_owned()
 }
 
-fn write(value: &impl Serialize, out: &mut Vec<u8>) {
-    // Writing JSON to memory cannot fail.
-    let _ = serde_json::to_writer(out, value);
+fn write(out: &mut String, value: &impl Serialize) {
+    crate::json::write(out, value).unwrap_or_else(|error| unreachable!("arguments are plain JSON: {error}"));
 }
 
 /// A value that writes the keys of every object in order.
@@ -54,6 +62,33 @@ impl Serialize for SortedMap<'_> {
         let mut members: Vec<(&String, &Value)> = self.0.iter().collect();
         members.sort_unstable_by_key(|(key, _)| *key);
         serializer.collect_map(members.into_iter().map(|(key, value)| (key, Sorted(value))))
+    }
+}
+
+/// An expectation, its fields in the order of their names.
+#[derive(Serialize)]
+pub(super) struct SortedExpectation<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_other: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    choices: Option<&'a [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<Sorted<'a>>,
+    kind: AnswerKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Sorted<'a>>,
+}
+
+impl<'a> SortedExpectation<'a> {
+    pub(super) fn of(expected: &'a ExpectedAnswer) -> Self {
+        let ExpectedAnswer { kind, choices, allow_other, schema, default } = expected;
+        SortedExpectation {
+            allow_other: *allow_other,
+            choices: choices.as_deref(),
+            default: default.as_ref().map(Sorted),
+            kind: *kind,
+            schema: schema.as_ref().map(Sorted),
+        }
     }
 }
 
@@ -84,6 +119,23 @@ mod tests {
         assert_ne!(base, told("t", Role::Orchestrator, &json!({"a": [1, 2]})));
         assert_ne!(base, told("t", Role::Human, &json!({"a": [2, 1]})));
         assert_ne!(base, told("t", Role::Human, &json!({"a": "[1,2]"})));
+    }
+
+    #[test]
+    fn an_expectation_is_sorted_as_any_value_is() {
+        for value in [
+            json!({"kind": "free_text"}),
+            json!({"kind": "multi_choice", "choices": ["b", "\"a\""], "allow_other": true, "default": ["b"]}),
+            json!({"kind": "json", "schema": {"type": "object", "properties": {"y": {}, "x": {}}},
+                "default": {"y": 1, "x": [{"d": null, "c": 0.5}]}}),
+        ] {
+            let expected: ExpectedAnswer = serde_json::from_value(value).unwrap();
+            let (sorted, value) = (SortedExpectation::of(&expected), json!(expected));
+            assert_eq!(
+                serde_json::to_string(&sorted).unwrap(),
+                serde_json::to_string(&Sorted(&value)).unwrap()
+            );
+        }
     }
 
     /// The ledger of a project holds digests of every version: a retry after an update is still a retry.

@@ -3,7 +3,7 @@
 
 use super::access::Tool;
 use super::args::{Args, too_large, wrong};
-use super::digest::{Sorted, SortedMap, digest};
+use super::digest::{Sorted, SortedExpectation, SortedMap, digest};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::ids::{FeatureId, OperationId, QuestionId};
@@ -15,8 +15,9 @@ use crate::question::{Asked, EngineRef, ExpectedAnswer, QuestionStatus, Question
 use crate::role::{Caller, Role};
 use crate::status::Status;
 use aop_ask::QuestionSpec;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// A whole request is no larger than this.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
@@ -135,7 +136,7 @@ pub fn parse(
                 format!("{} changes something and needs an operation_id", tool.name()),
             ));
         }
-        Some(Value::String(text)) => OperationId::parse(&text)?,
+        Some(Value::String(text)) => OperationId::parse(text)?,
         Some(other) => return Err(wrong("operation_id", format!("operation_id is text, not {other}"))),
     };
     Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
@@ -224,7 +225,7 @@ fn mutation(
         Tool::QuestionCreate => question_create(caller, feature_id, &mut args, rules)?,
         Tool::QuestionAnswer => {
             let question_id = args.id("question_id", QuestionId::parse)?;
-            let answer = args.any("answer")?;
+            let answer = args.any("answer")?.clone();
             let answered_by = answerer(args.text("answered_by")?)?;
             let answer = Answer { feature_id, question_id, answer, answered_by };
             let digest = answer.digest(caller.role);
@@ -261,7 +262,7 @@ fn question_create(
     let question_type: QuestionType = args.one_of("question_type", QUESTION_TYPES)?;
     let prompt = args.text("prompt")?;
     let details = args.optional_object("details")?;
-    let spec = args.optional("spec").map(|value| spec(&value)).transpose()?;
+    let spec = args.optional("spec").map(spec).transpose()?;
     let expected_answer = match args.optional("expected_answer") {
         Some(value) => Some(expectation(value)?.checked(spec.as_ref(), rules)?),
         None => spec.as_ref().map(|_| ExpectedAnswer::form()),
@@ -282,7 +283,7 @@ fn question_create(
         default_decision_policy: question_type.decision_policy(wanted),
         engine_ref: None,
     };
-    let command = CreateQuestion { feature_id, asked, timeout_ms, adhoc_title: None };
+    let command = CreateQuestion { feature_id, asked: Arc::new(asked), timeout_ms, adhoc_title: None };
     let digest = command.digest(caller.role);
     Ok((Command::CreateQuestion(Box::new(command)), digest))
 }
@@ -298,31 +299,31 @@ impl CreateQuestion {
             blocking: bool,
             default_decision_policy: DecisionPolicy,
             details: Option<SortedMap<'a>>,
-            expected_answer: Sorted<'a>,
+            expected_answer: Option<SortedExpectation<'a>>,
             feature_id: &'a FeatureId,
             interaction: Option<SortedMap<'a>>,
             prompt: &'a str,
             question_type: QuestionType,
             role: Role,
             session_id: &'a str,
-            spec: Sorted<'a>,
+            spec: Option<Sorted<'a>>,
             timeout_ms: Option<u64>,
         }
         let asked = &self.asked;
-        let (expected_answer, spec) = (json!(asked.expected_answer), json!(asked.spec));
+        let spec = asked.spec.as_ref().map(|spec| json!(spec));
         let normal = Normal {
             adhoc_title: self.adhoc_title.as_deref(),
             blocking: asked.blocking,
             default_decision_policy: asked.default_decision_policy,
             details: asked.details.as_ref().map(SortedMap),
-            expected_answer: Sorted(&expected_answer),
+            expected_answer: asked.expected_answer.as_ref().map(SortedExpectation::of),
             feature_id: &self.feature_id,
             interaction: asked.interaction.as_ref().map(SortedMap),
             prompt: &asked.prompt,
             question_type: asked.question_type,
             role: asked.role,
             session_id: &asked.session_id,
-            spec: Sorted(&spec),
+            spec: spec.as_ref().map(Sorted),
             timeout_ms: self.timeout_ms,
         };
         digest(Tool::QuestionCreate.name(), role, &normal)
@@ -358,8 +359,8 @@ fn spec(value: &Value) -> Result<QuestionSpec, Refusal> {
     })
 }
 
-fn expectation(value: Value) -> Result<ExpectedAnswer, Refusal> {
-    serde_json::from_value(value).map_err(|error| {
+fn expectation(value: &Value) -> Result<ExpectedAnswer, Refusal> {
+    ExpectedAnswer::deserialize(value).map_err(|error| {
         wrong("expected_answer", format!("expected_answer cannot be used: {error}")).hint(
             "it is {kind, choices?, allow_other?, schema?, default?} with kind single_choice, multi_choice, free_text, json or form",
         )
@@ -396,7 +397,7 @@ impl Request {
     #[must_use]
     pub fn asked_by(mut self, engine: EngineRef) -> Self {
         if let Command::CreateQuestion(create) = &mut self.command {
-            create.asked.engine_ref = Some(engine);
+            Arc::make_mut(&mut create.asked).engine_ref = Some(engine);
         }
         self
     }

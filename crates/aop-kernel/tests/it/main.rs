@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod expiry;
+mod json;
 mod lifecycle;
 mod schemas;
 mod support;

@@ -61,7 +61,7 @@ fn question(changes: Value) -> Value {
 }
 
 /// What a question with these arguments asks.
-pub(crate) fn asked(changes: Value) -> Asked {
+pub(crate) fn asked(changes: Value) -> Arc<Asked> {
     let call =
         parse(Tool::QuestionCreate, &Caller::new(Role::Human), &question(changes), "test", &rules()).unwrap();
     let Call::Mutate(request) = call else { panic!("asking is a mutation") };

@@ -1,23 +1,24 @@
 //! Questions and answers one after the other, and how long each took.
 
-use crate::calls::{call, create};
+use crate::calls::{call, create, question_id};
+use aop_kernel::ids::QuestionId;
 use aop_kernel::tools::Tool;
 use aop_store::Service;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::{Duration, Instant};
 
-pub(crate) async fn ask(service: &Service, feature: &str, operation: u64) -> Value {
+pub(crate) async fn ask(service: &Service, feature: &str, operation: u64) -> QuestionId {
     let input = json!({"feature_id": feature, "role": "builder", "session_id": "bench", "blocking": true,
         "question_type": "clarification", "prompt": "Which of the two would you rather have here?",
         "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
         "operation_id": format!("ask-{feature}-{operation}")});
-    call(service, Tool::QuestionCreate, input).await["question_id"].clone()
+    question_id(&call(service, Tool::QuestionCreate, &input).await)
 }
 
-pub(crate) async fn answer(service: &Service, feature: &str, question: &Value, operation: u64) {
+pub(crate) async fn answer(service: &Service, feature: &str, question: &QuestionId, operation: u64) {
     let input = json!({"feature_id": feature, "question_id": question, "answer": "this", "answered_by": "bench",
         "operation_id": format!("answer-{feature}-{operation}")});
-    call(service, Tool::QuestionAnswer, input).await;
+    call(service, Tool::QuestionAnswer, &input).await;
 }
 
 /// Asks and answers as often as fits into the spell, on so many threads; how long each took, and the rate.

@@ -1,6 +1,6 @@
 //! A pile of questions, raised, listed and answered one by one: in our store, or in the bare database.
 
-use crate::calls::call;
+use crate::calls::{call, question_id};
 use crate::place::Place;
 use crate::ways::floor::Bare;
 use aop_kernel::question::{Question, QuestionStatus};
@@ -96,7 +96,7 @@ impl Desk for Ours {
         let parsed = parse(Tool::QuestionCreate, &Caller::new(Role::Human), &input, "bench", &self.0.rules);
         let Call::Mutate(request) = parsed.unwrap() else { unreachable!("asking changes something") };
         let receipt = wait(self.0.submit(request.bringing_feature(PROMPT.to_owned()))).unwrap();
-        receipt.envelope.data()["question_id"].as_str().unwrap().to_owned()
+        question_id(&receipt.envelope).to_string()
     }
 
     fn raise_in_bulk(&self, _: Range<u64>, _: &dyn Fn(&str)) -> u64 {
@@ -123,7 +123,7 @@ impl Desk for Ours {
     fn answer(&self, question: &Open) {
         let input = json!({"feature_id": question.feature, "question_id": question.id, "answer": "this",
             "answered_by": "bench", "operation_id": format!("answer-{}", question.id)});
-        wait(call(&self.0, Tool::QuestionAnswer, input));
+        wait(call(&self.0, Tool::QuestionAnswer, &input));
     }
 }
 

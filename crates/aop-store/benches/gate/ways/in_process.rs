@@ -1,10 +1,11 @@
 //! The store's own service, with a waiter on the changes of the feature.
 
 use super::{Cycle, Way, answer, question};
-use crate::calls::{call, create};
-use aop_kernel::ids::{FeatureId, QuestionId};
+use crate::calls::{call, create, question_id};
+use aop_kernel::ids::FeatureId;
 use aop_kernel::tools::Tool;
 use aop_store::Service;
+use serde_json::Value;
 
 pub(super) const NAME: &str = "in process";
 
@@ -22,18 +23,22 @@ impl Way for InProcess {
         let (service, id) = (&self.service, id.to_owned());
         let feature = FeatureId::parse(&id).unwrap();
         runtime.block_on(create(service, &id));
+        // One call is like the other but for its operation and its question.
+        let mut asks = question(&id, 0);
+        let mut answers = answer(&id, &Value::Null, 0);
         Box::new(move |number| {
+            asks["operation_id"] = format!("ask-{id}-{number}").into();
+            answers["operation_id"] = format!("answer-{id}-{number}").into();
             runtime.block_on(async {
-                let asked = call(service, Tool::QuestionCreate, question(&id, number)).await;
+                let asked = question_id(&call(service, Tool::QuestionCreate, &asks).await);
+                answers["question_id"] = asked.as_str().into();
                 let mut changes = service.store.changes_of(&feature);
                 let waiter = async {
-                    let asked = QuestionId::parse(asked["question_id"].as_str().unwrap()).unwrap();
                     while service.store.question(asked.clone()).await.unwrap().unwrap().is_open() {
                         changes.changed().await.unwrap();
                     }
                 };
-                let answering =
-                    call(service, Tool::QuestionAnswer, answer(&id, &asked["question_id"], number));
+                let answering = call(service, Tool::QuestionAnswer, &answers);
                 tokio::join!(waiter, answering);
             });
         })

@@ -56,7 +56,7 @@ impl Stage {
     /// The turn that brings the end of a question back to its conversation.
     pub(super) async fn resume(&self, run: &str, question: &str) -> TurnRequest {
         let record = self.host.question(question).await;
-        let call = record.asked.engine_ref.and_then(|engine| engine.call_id);
+        let call = record.asked.engine_ref.as_ref().and_then(|engine| engine.call_id.clone());
         let reply = self.host.reply(question, call).await.unwrap();
         self.go_on(run, Input::Reply(Box::new(reply)))
     }
