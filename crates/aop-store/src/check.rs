@@ -36,7 +36,7 @@ impl Told {
     /// Compares lists of open questions, by feature, with what was heard; for a store that keeps such lists.
     pub(crate) fn check_open(&mut self, lists: &BTreeMap<String, String>) {
         for (id, snapshot) in &self.replay.features {
-            if lists.get(id.as_str()).is_some_and(|list| *list != open_ids(snapshot)) {
+            if lists.get(id.as_str()).is_some_and(|list| *list != open_ids(snapshot.open_questions())) {
                 let finding = format!("the open questions of feature '{id}' differ from what its log says");
                 self.findings.push(finding);
             }

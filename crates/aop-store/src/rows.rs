@@ -1,9 +1,9 @@
 //! What a change looks like as rows, and rows as records again: the part of every database that is the same.
 
 use crate::error::StoreError;
-use aop_kernel::event::{Actor, Event, Recorded, Snapshot, Stamped};
+use aop_kernel::event::{Event, Recorded, Snapshot, Stamped};
 use aop_kernel::feature::Feature;
-use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::Secret;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
@@ -42,17 +42,28 @@ pub(crate) struct QuestionRow {
 /// What stands beside the record to be searched by: id, feature, status, created, expires, answered.
 pub(crate) type QuestionColumns = (String, String, String, i64, Option<i64>, Option<i64>);
 
+impl FeatureRow {
+    pub(crate) fn of(feature: &Feature) -> Result<Self, StoreError> {
+        Ok(FeatureRow { columns: feature_columns(feature), record: json(feature)? })
+    }
+}
+
+impl QuestionRow {
+    pub(crate) fn of(question: &Question) -> Result<Self, StoreError> {
+        Ok(QuestionRow { columns: question_columns(question), record: json(question)? })
+    }
+}
+
 /// Everything that some events of one feature change.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) events: Vec<EventRow>,
     pub(crate) spec: Option<String>,
-    pub(crate) feature: FeatureRow,
-    /// The ids of the questions that are open then, a space between two.
-    pub(crate) open: String,
-    /// The first deadline of those.
-    pub(crate) deadline: Option<i64>,
-    pub(crate) questions: Vec<QuestionRow>,
+    pub(crate) feature: Feature,
+    /// The questions that are open then.
+    pub(crate) open: Vec<Question>,
+    /// Those that the events are about.
+    pub(crate) questions: Vec<Question>,
     /// Question id and answer.
     pub(crate) secrets: Vec<(String, String)>,
     /// The feature is over: none of its secrets may stay.
@@ -60,12 +71,12 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// How long its records are.
+    /// How long its events are.
     pub(crate) fn len(&self) -> usize {
-        self.feature.record.len() + self.questions.iter().map(|row| row.record.len()).sum::<usize>()
+        self.events.iter().map(|row| row.event.len()).sum()
     }
 
-    /// The rows of these events; `state` is the state after them. `None` when nothing happened. The events are
+    /// What follows from these events; `state` is the state after them. `None` when nothing happened. The events are
     /// counted on from `seq`.
     pub(crate) fn of(
         events: &[Stamped],
@@ -74,82 +85,35 @@ impl Change {
         seq: &mut u64,
     ) -> Result<Option<Self>, StoreError> {
         let Some(feature) = state.feature.as_ref().filter(|_| !events.is_empty()) else { return Ok(None) };
-        let mut touched = BTreeSet::new();
-        let mut change = Change {
-            events: Vec::with_capacity(events.len()),
-            spec: None,
-            feature: FeatureRow { columns: feature_columns(feature), record: json(feature)? },
-            open: open_ids(state),
-            deadline: state
-                .open_questions()
-                .filter_map(|question| question.expires_at)
-                .min()
-                .map(Timestamp::as_millis),
-            questions: Vec::new(),
+        let touched: BTreeSet<_> = events.iter().filter_map(|stamped| stamped.event.question_id()).collect();
+        let rows = events.iter().map(|stamped| {
+            *seq += 1;
+            event_row(*seq, stamped)
+        });
+        Ok(Some(Change {
+            events: rows.collect::<Result<_, _>>()?,
+            spec: events.iter().find_map(|stamped| match &stamped.event {
+                Event::FeatureCreated { spec, .. } => spec.clone(),
+                _ => None,
+            }),
+            feature: feature.clone(),
+            open: state.open_questions().cloned().collect(),
+            questions: touched.into_iter().filter_map(|id| state.question(id)).cloned().collect(),
             secrets: secrets.iter().map(|s| (s.question_id.to_string(), s.answer.to_string())).collect(),
             wipes_secrets: feature.status.is_terminal(),
-        };
-        for stamped in events {
-            match &stamped.event {
-                Event::FeatureCreated { spec: Some(spec), .. } => change.spec = Some(spec.clone()),
-                event => touched.extend(event.question_id()),
-            }
-        }
-        for question in touched.into_iter().filter_map(|id| state.question(id)) {
-            let row = QuestionRow { columns: question_columns(question), record: json(question)? };
-            change.questions.push(row);
-        }
-        for stamped in events {
-            *seq += 1;
-            change.events.push(event_row(*seq, stamped, state, &change.questions)?);
-        }
-        Ok(Some(change))
+        }))
     }
 }
 
-fn event_row(
-    seq: u64,
-    stamped: &Stamped,
-    state: &Snapshot,
-    questions: &[QuestionRow],
-) -> Result<EventRow, StoreError> {
-    let question_id = stamped.event.question_id();
-    let written = match &stamped.event {
-        Event::QuestionOpened { question } if state.question(&question.id) == Some(&**question) => {
-            questions.iter().find(|row| row.columns.0 == question.id.as_str())
-        }
-        _ => None,
-    };
+fn event_row(seq: u64, stamped: &Stamped) -> Result<EventRow, StoreError> {
     Ok(EventRow {
         seq: seq.cast_signed(),
         feature_id: stamped.feature_id.shared(),
         at: stamped.at.as_millis(),
-        question_id: question_id.map(QuestionId::shared),
+        question_id: stamped.event.question_id().map(QuestionId::shared),
         line: aop_kernel::log::sentence(stamped),
-        event: match written {
-            Some(row) => opened(stamped, &row.record)?,
-            None => json(stamped)?,
-        },
+        event: json(stamped)?,
     })
-}
-
-/// The event of a question whose record, the longest part of it, is written already.
-fn opened(stamped: &Stamped, record: &str) -> Result<String, StoreError> {
-    #[derive(Serialize)]
-    struct Head<'a> {
-        feature_id: &'a FeatureId,
-        at: Timestamp,
-        actor: Actor,
-        operation_id: &'a Option<OperationId>,
-        r#type: &'static str,
-    }
-    let Stamped { feature_id, at, actor, operation_id, event } = stamped;
-    let mut text = json(&Head { feature_id, at: *at, actor: *actor, operation_id, r#type: event.name() })?;
-    text.pop();
-    text.push_str(",\"question\":");
-    text.push_str(record);
-    text.push('}');
-    Ok(text)
 }
 
 pub(crate) fn feature_columns(feature: &Feature) -> FeatureColumns {
@@ -169,8 +133,8 @@ pub(crate) fn question_columns(question: &Question) -> QuestionColumns {
 }
 
 /// The ids of a feature's open questions as one text, in their own order.
-pub(crate) fn open_ids(state: &Snapshot) -> String {
-    let mut ids: Vec<&str> = state.open_questions().map(|question| question.id.as_str()).collect();
+pub(crate) fn open_ids<'a>(open: impl Iterator<Item = &'a Question>) -> String {
+    let mut ids: Vec<&str> = open.map(|question| question.id.as_str()).collect();
     ids.sort_unstable();
     ids.join(" ")
 }
@@ -224,25 +188,4 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
     aop_kernel::json::write(&mut text, value)
         .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })?;
     Ok(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    #[test]
-    fn an_opened_question_is_written_as_any_event_is() {
-        let record = json!({"question_id": "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W", "feature_id": "a", "status": "open",
-            "blocking": true, "question_type": "clarification", "role": "builder", "session_id": "s", "prompt": "\"p\"",
-            "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"},
-            "created_at": "2026-03-04T22:00:00.007Z"});
-        for operation_id in [json!("op"), Value::Null] {
-            let event = json!({"feature_id": "a", "at": "2026-03-04T22:00:00.007Z", "actor": "builder",
-                "operation_id": operation_id, "type": "question.opened", "question": record});
-            let stamped: Stamped = serde_json::from_value(event).unwrap();
-            let Event::QuestionOpened { question } = &stamped.event else { panic!("{stamped:?}") };
-            assert_eq!(opened(&stamped, &json(question).unwrap()).unwrap(), json(&stamped).unwrap());
-        }
-    }
 }

@@ -109,10 +109,10 @@ impl<'a> Batch<'a> {
         let mut seq = self.seq;
         let decision = decide(&before, request, rules, self.now, self.ids, &mut seq)?;
         self.seq = seq;
-        self.keep(decision.expiry);
+        self.keep(decision.expiry)?;
         self.features.insert(feature_id.to_string(), Loaded::State(decision.state));
         let (change, envelope) = decision.outcome?;
-        self.keep(change);
+        self.keep(change)?;
         let entry = (request.operation_id.to_string(), request.digest.clone(), envelope.as_str().to_owned());
         self.ledger.insert(entry.0.clone(), (entry.1.clone(), entry.2.clone()));
         self.writes.operations.push(entry);
@@ -127,7 +127,7 @@ impl<'a> Batch<'a> {
         let change = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut seq)?;
         self.seq = seq;
         let changed = change.is_some();
-        self.keep(change);
+        self.keep(change)?;
         self.features.insert(feature_id.to_string(), Loaded::State(expiry.state));
         Ok(changed)
     }
@@ -139,7 +139,7 @@ impl<'a> Batch<'a> {
         self.seq = seq;
         // The clock that wrote this may have been ahead of ours; time never runs backwards.
         self.now = self.now.max(recorded.stamped.at);
-        self.keep(change);
+        self.keep(change)?;
         Ok(())
     }
 
@@ -167,13 +167,14 @@ impl<'a> Batch<'a> {
         Ok(found)
     }
 
-    fn keep(&mut self, change: Option<Change>) {
-        let Some(change) = change else { return };
+    fn keep(&mut self, change: Option<Change>) -> Result<(), StoreError> {
+        let Some(change) = change else { return Ok(()) };
         let writes = &mut self.writes;
-        let feature_id = change.feature.columns.0.clone();
+        let feature_id = change.feature.id.to_string();
         writes.events.extend(change.events);
         writes.specs.extend(change.spec.map(|spec| (feature_id.clone(), spec)));
-        for row in change.questions {
+        for question in &change.questions {
+            let row = QuestionRow::of(question)?;
             // What a later member needs of a question that is closed by now.
             self.named.insert(row.columns.0.clone(), row.record.clone());
             writes.questions.insert(row.columns.0.clone(), row);
@@ -185,7 +186,8 @@ impl<'a> Batch<'a> {
             writes.secrets.retain(|(_, feature, _)| *feature != feature_id);
             writes.wipes.push(feature_id.clone());
         }
-        writes.features.insert(feature_id, change.feature);
+        writes.features.insert(feature_id, FeatureRow::of(&change.feature)?);
+        Ok(())
     }
 }
 

@@ -7,11 +7,13 @@ use crate::clock::Ids;
 use crate::decide::decide;
 use crate::error::StoreError;
 use crate::port::Receipt;
-use crate::rows::{Change, EventRow, parse_question, snapshot};
+use crate::rows::{Change, EventRow, in_list_order, parse_question, snapshot};
 use aop_kernel::Envelope;
+use aop_kernel::event::Snapshot;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
+use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 use serde_json::Value;
@@ -55,7 +57,7 @@ pub(super) struct Batch<'a> {
     /// Why all of it failed, if it did: then there is nothing to commit.
     failed: Option<StoreError>,
     before: u64,
-    touched: BTreeSet<String>,
+    touched: BTreeSet<FeatureId>,
 }
 
 /// What a commit added to the log.
@@ -65,7 +67,7 @@ pub(super) struct Added {
     /// The last event of the project.
     pub(super) last: u64,
     /// The features of the events in between.
-    pub(super) features: BTreeSet<String>,
+    pub(super) features: BTreeSet<FeatureId>,
 }
 
 /// Whether a member shares its commit with others.
@@ -233,8 +235,7 @@ impl<'a> Batch<'a> {
         if let Some(id) = request.command.question_id()
             && snapshot.question(id).is_none()
         {
-            let record = self.question(feature_id, id.as_str())?;
-            snapshot.questions.extend(record.map(|record| parse_question(&record)).transpose()?);
+            snapshot.questions.extend(self.question(feature_id, id)?);
         }
         let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
         if let Some(expiry) = decision.expiry {
@@ -315,28 +316,39 @@ impl<'a> Batch<'a> {
         if let Some(kept) = self.recent.take(feature_id) {
             return Ok(kept);
         }
-        let pending = self.pending(|tail| tail.features.get(feature_id.as_str()));
-        let (feature, open) = match pending {
-            Some(ended) => Some((ended.row.record.clone(), ended.open.clone())),
-            None => self.first(
+        if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
+            let mut questions = ended.open.clone();
+            in_list_order(&mut questions);
+            return Ok((Snapshot { feature: Some(ended.feature.clone()), questions }, 0));
+        }
+        let (feature, open) = self
+            .first(
                 "SELECT record, open FROM features WHERE project = ?1 AND feature_id = ?2",
                 (PROJECT, feature_id.as_str()),
                 |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-            )?,
-        }
-        .unzip();
+            )?
+            .unzip();
         let ids = open.iter().flat_map(|open| open.split_whitespace());
-        let records = ids.filter_map(|id| self.question(feature_id, id).transpose());
+        let records = ids.filter_map(|id| self.record(feature_id, id).transpose());
         let records = records.collect::<Result<Vec<_>, _>>()?;
         let bytes = feature.iter().chain(&records).map(String::len).sum();
         Ok((snapshot(feature.as_deref(), &records)?, bytes))
     }
 
-    /// The record of one question of the feature.
-    pub(super) fn question(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
-        if let Some(row) = self.pending(|tail| tail.questions.get(id)) {
-            return Ok((row.columns.1 == feature_id.as_str()).then(|| row.record.clone()));
+    /// One question of the feature.
+    pub(super) fn question(
+        &self,
+        feature_id: &FeatureId,
+        id: &QuestionId,
+    ) -> Result<Option<Question>, StoreError> {
+        if let Some(question) = self.pending(|tail| tail.questions.get(id)) {
+            return Ok(Some(question).filter(|question| question.feature_id == *feature_id).cloned());
         }
+        self.record(feature_id, id.as_str())?.map(|record| parse_question(&record)).transpose()
+    }
+
+    /// The record of one question of the feature, as the tables have it.
+    fn record(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
         self.first(
             "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
             (PROJECT, id, feature_id.as_str()),
@@ -345,32 +357,30 @@ impl<'a> Batch<'a> {
     }
 
     /// The last event of a feature.
-    fn last(&self, feature_id: &str) -> Result<Option<i64>, StoreError> {
+    fn last(&self, feature_id: &FeatureId) -> Result<Option<i64>, StoreError> {
         if let Some(last) = self.pending(|tail| tail.features.get(feature_id).map(|ended| ended.last)) {
             return Ok(Some(last));
         }
         let sql = "SELECT last_event FROM features WHERE project = ?1 AND feature_id = ?2";
-        self.first(sql, (PROJECT, feature_id), |row| row.get(0))
+        self.first(sql, (PROJECT, feature_id.as_str()), |row| row.get(0))
     }
 
     /// Writes a change to the log; the other tables get it later. Secrets are in no log, and written at once.
     pub(super) fn write(&mut self, change: Change, told: Option<Told<'_>>) -> Result<(), StoreError> {
-        let feature_id = &change.feature.columns.0;
-        if !self.touched.contains(feature_id) {
-            self.touched.insert(feature_id.clone());
-        }
+        let feature_id = &change.feature.id;
+        self.touched.insert(feature_id.clone());
         if !change.secrets.is_empty() || change.wipes_secrets {
             self.guard()?;
         }
         for (question_id, answer) in &change.secrets {
             self.execute(
                 "INSERT INTO secrets (project, question_id, feature_id, answer) VALUES (?1, ?2, ?3, ?4)",
-                (PROJECT, question_id, feature_id, answer),
+                (PROJECT, question_id, feature_id.as_str(), answer),
             )?;
         }
         if change.wipes_secrets {
             let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
-            self.erased |= self.execute(sql, (PROJECT, feature_id))? > 0;
+            self.erased |= self.execute(sql, (PROJECT, feature_id.as_str()))? > 0;
         }
         let mut previous = self.last(feature_id)?;
         let end = change.events.last().map(|row| row.seq);

@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::port::QuestionPage;
 use crate::record::Record;
 use crate::rows::parse_question;
-use aop_kernel::ids::QuestionId;
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
@@ -55,16 +55,13 @@ impl Glance<'_> {
         // Looked at first: what leaves it afterwards is in the tables by then.
         let (seq, written) = {
             let tail = tail.look();
-            let written = tail.questions.get(id.as_str());
-            let written = written.map(|row| (row.record.clone(), self.is_due_in(&tail, &row.columns.1)));
+            let written = tail.questions.get(id).cloned();
+            let written = written.map(|question| (self.is_due_in(&tail, &question.feature_id), question));
             (tail.seq.cast_signed(), written)
         };
-        if let Some((record, is_due)) = written {
-            if self.last()? != seq {
-                return Ok(None);
-            }
-            let question = parse_question(&record)?;
-            return Ok((!is_due || !question.is_open()).then_some(Some(question)));
+        if let Some((is_due, question)) = written {
+            let holds = self.last()? == seq && !(is_due && question.is_open());
+            return Ok(holds.then_some(Some(question)));
         }
         let seen = self.seen(id)?;
         if seen.last != seq && seen.last != seen.settled {
@@ -72,7 +69,7 @@ impl Glance<'_> {
         }
         let Some(record) = seen.record else { return Ok(Some(None)) };
         let question = parse_question(&record)?;
-        let is_due = || seen.something_is_due || self.is_due_in(&tail.look(), question.feature_id.as_str());
+        let is_due = || seen.something_is_due || self.is_due_in(&tail.look(), &question.feature_id);
         Ok((!question.is_open() || !is_due()).then_some(Some(question)))
     }
 
@@ -83,10 +80,10 @@ impl Glance<'_> {
     }
 
     /// Whether something is due in a feature, by what the tables do not hold yet.
-    fn is_due_in(&self, tail: &Tail, feature: &str) -> bool {
+    fn is_due_in(&self, tail: &Tail, feature: &FeatureId) -> bool {
         let now = tail.now.map_or(self.clock, |used| used.max(self.clock));
-        let deadline = tail.features.get(feature).and_then(|ended| ended.deadline);
-        deadline.is_some_and(|at| at <= now.as_millis())
+        let ended = tail.features.get(feature);
+        ended.is_some_and(|ended| ended.open.iter().any(|question| question.is_due(now)))
     }
 
     fn seen(&self, id: &QuestionId) -> Result<Seen, StoreError> {

@@ -5,7 +5,7 @@ use super::batch::Batch;
 use super::connect::PROJECT;
 use super::tail::{Ended, Tail};
 use crate::error::StoreError;
-use crate::rows::{Change, QuestionRow, parse_event, parse_question};
+use crate::rows::{Change, FeatureRow, QuestionRow, open_ids, parse_event};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -25,8 +25,7 @@ impl Batch<'_> {
             if let Some(id) = event.event.question_id()
                 && state.question(id).is_none()
             {
-                let record = self.question(&event.feature_id, id.as_str())?;
-                state.questions.extend(record.map(|record| parse_question(&record)).transpose()?);
+                state.questions.extend(self.question(&event.feature_id, id)?);
             }
             state.evolve(&event);
             let mut before = seq.unsigned_abs() - 1;
@@ -52,13 +51,13 @@ impl Batch<'_> {
         self.aside(|batch| {
             for (id, spec) in earlier.specs.iter().chain(&later.specs) {
                 let sql = "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)";
-                batch.execute(sql, (PROJECT, id, spec))?;
+                batch.execute(sql, (PROJECT, id.as_str(), spec))?;
             }
             for ended in latest(&earlier.features, &later.features) {
                 batch.settle_feature(ended)?;
             }
-            for row in latest(&earlier.questions, &later.questions) {
-                batch.settle_question(row)?;
+            for question in latest(&earlier.questions, &later.questions) {
+                batch.settle_question(&QuestionRow::of(question)?)?;
             }
             let operations: BTreeMap<_, _> = earlier.operations.iter().chain(&later.operations).collect();
             for (id, seq) in operations {
@@ -71,13 +70,15 @@ impl Batch<'_> {
     }
 
     fn settle_feature(&self, ended: &Ended) -> Result<(), StoreError> {
-        let (feature_id, status, adhoc, version) = &ended.row.columns;
+        let FeatureRow { columns: (feature_id, status, adhoc, version), record } =
+            FeatureRow::of(&ended.feature)?;
+        let open = open_ids(ended.open.iter());
         self.execute(
             "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last_event)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (project, feature_id)
              DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last_event = ?8",
-            (PROJECT, feature_id, status, adhoc, version, &ended.row.record, &ended.open, ended.last),
+            (PROJECT, feature_id, status, adhoc, version, record, open, ended.last),
         )
         .map(drop)
     }
@@ -95,9 +96,9 @@ impl Batch<'_> {
 }
 
 /// The rows of both, the later one where both have one; in order, which puts neighbours on the same page.
-fn latest<'a, T>(
-    earlier: &'a HashMap<String, T>,
-    later: &'a HashMap<String, T>,
+fn latest<'a, K: Ord, T>(
+    earlier: &'a HashMap<K, T>,
+    later: &'a HashMap<K, T>,
 ) -> impl Iterator<Item = &'a T> {
     earlier.iter().chain(later).collect::<BTreeMap<_, _>>().into_values()
 }

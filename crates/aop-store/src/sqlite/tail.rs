@@ -1,7 +1,10 @@
-//! The end of the log that the other tables do not hold yet, as the rows they will hold. Its writer fills it with
-//! every commit, and whoever looks for one question of these finds it here.
+//! What the end of the log changed and the other tables do not hold yet. Its writer fills it with every commit, and
+//! whoever looks for one question of these finds it here.
 
-use crate::rows::{Change, FeatureRow, QuestionRow};
+use crate::rows::Change;
+use aop_kernel::feature::Feature;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +15,11 @@ pub(super) const LONG: usize = 384;
 /// A feature as the end of the log leaves it.
 #[derive(Clone)]
 pub(super) struct Ended {
-    pub(super) row: FeatureRow,
-    pub(super) open: String,
+    pub(super) feature: Feature,
+    /// Its open questions.
+    pub(super) open: Vec<Question>,
     /// Its last event.
     pub(super) last: i64,
-    /// The first deadline of its open questions.
-    pub(super) deadline: Option<i64>,
 }
 
 /// The rows that are still to be written.
@@ -26,9 +28,9 @@ pub(super) struct Tail {
     /// The last event of the project, and the latest time ever used.
     pub(super) seq: u64,
     pub(super) now: Option<Timestamp>,
-    pub(super) specs: Vec<(String, String)>,
-    pub(super) features: HashMap<String, Ended>,
-    pub(super) questions: HashMap<String, QuestionRow>,
+    pub(super) specs: Vec<(FeatureId, String)>,
+    pub(super) features: HashMap<FeatureId, Ended>,
+    pub(super) questions: HashMap<QuestionId, Question>,
     /// The event that tells what came of each.
     pub(super) operations: HashMap<String, i64>,
 }
@@ -45,11 +47,10 @@ impl Tail {
 
     /// Takes a change whose events stand in the log; `last` is the last of them.
     pub(super) fn take(&mut self, change: Change, last: i64) {
-        let Change { spec, feature, open, deadline, questions, .. } = change;
-        let id = feature.columns.0.clone();
-        self.specs.extend(spec.map(|spec| (id.clone(), spec)));
-        self.features.insert(id, Ended { row: feature, open, last, deadline });
-        self.questions.extend(questions.into_iter().map(|row| (row.columns.0.clone(), row)));
+        let Change { spec, feature, open, questions, .. } = change;
+        self.specs.extend(spec.map(|spec| (feature.id.clone(), spec)));
+        self.questions.extend(questions.into_iter().map(|question| (question.id.clone(), question)));
+        self.features.insert(feature.id.clone(), Ended { feature, open, last });
     }
 
     /// Takes what came later.

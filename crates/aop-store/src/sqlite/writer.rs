@@ -10,6 +10,7 @@ use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
 use crate::wakes::Wakes;
+use aop_kernel::ids::FeatureId;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,7 +107,7 @@ impl Desk {
     /// Announced before it is answered: whoever has the answer finds the commit among the changes.
     fn announce(&self, outcome: &Result<Added, StoreError>) {
         if let Ok(Added { before, last, features }) = outcome {
-            self.wakes.committed(*before, *last, features.iter().map(String::as_str));
+            self.wakes.committed(*before, *last, features.iter().map(FeatureId::as_str));
         }
     }
 }
