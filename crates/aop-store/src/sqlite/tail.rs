@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// With more rows than this it is written to the tables even if nobody looks there.
-pub(super) const LONG: usize = 384;
+pub(super) const LONG: usize = 1_024;
 
 /// A feature as the end of the log leaves it.
 #[derive(Clone)]
