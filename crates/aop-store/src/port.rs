@@ -197,8 +197,8 @@ pub struct Claim {
 
 /// Durable storage of one project.
 ///
-/// Reads present the state with everything due already expired, without writing it; they never wait for a
-/// writer. Lists of questions are ordered by `created_at`, then id.
+/// Reads present the state with everything due already expired, without writing it. They show all that was committed
+/// before they began. Lists of questions are ordered by `created_at`, then id.
 pub trait Store: Send + Sync {
     /// Decides and commits one mutation: events, rows and ledger together or not at all. When this returns
     /// `Ok`, the change survives power loss. A retry of an operation returns the first success and writes

@@ -20,5 +20,6 @@ CREATE TABLE ledger (
 INSERT INTO ledger SELECT project, operation_id, NULL, digest, envelope FROM operations;
 DROP TABLE operations;
 
--- A process of an earlier version, which would write to the tables at once, does not find this column and writes nothing.
-ALTER TABLE features RENAME COLUMN last TO last_event;
+-- A process of an earlier version would write to the tables at once, and read there what is not there yet. Whatever it
+-- does with questions, it asks for this column first, and does not find it.
+ALTER TABLE projects RENAME COLUMN last_at TO used_at;

@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// Due features that one call expires at most, so that a long backlog is worked off in several commits.
 pub(super) const EXPIRE_AT_ONCE: usize = 256;
 
+/// About as long is a record that was not written yet.
+const RECORD: usize = 1_024;
+
 /// What the caller of an operation is told.
 pub(super) struct Told<'a> {
     pub(super) operation_id: &'a str,
@@ -86,15 +89,14 @@ enum Guard {
     Idle,
     /// It stands on a savepoint.
     Savepoint,
-    /// It has only added to the log, as nearly all do, and a savepoint would cost as much again. Whatever keeps one of
-    /// these rows from being written keeps the others too: the batch fails as a whole.
+    /// It has only added to the log, as nearly all do, and a savepoint would cost as much again: if it fails behind that,
+    /// the batch fails as a whole, and everybody in it is told so.
     Bare,
 }
 
 /// What a commit leaves behind.
 pub(super) struct Left {
     pub(super) added: Added,
-    pub(super) now: Timestamp,
     /// What the tables do not hold of it, or of all.
     pub(super) tail: Tail,
     pub(super) instead: bool,
@@ -161,22 +163,31 @@ impl<'a> Batch<'a> {
         let (seq, told, now) = (self.seq, self.told, self.now);
         let result = work(self);
         let failure = result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_)));
-        match (self.guard.get(), failure) {
-            (Guard::Savepoint, None) => self.savepoint("RELEASE member")?,
-            (Guard::Savepoint, Some(_)) => {
-                (self.seq, self.told, self.now) = (seq, told, now);
-                self.still_open()?;
-                self.savepoint("ROLLBACK TO member")?;
-                self.savepoint("RELEASE member")?;
-                self.recent.clear();
-                self.catch_up()?;
-            }
-            (Guard::Idle, Some(_)) if self.company == Company::Others => {
-                (self.seq, self.told, self.now) = (seq, told, now);
-            }
-            (Guard::Idle | Guard::Bare, failure) => self.failed = failure.cloned(),
+        let guard = self.guard.get();
+        if result.is_err() && guard == Guard::Idle || failure.is_some() && guard == Guard::Savepoint {
+            (self.seq, self.told, self.now) = (seq, told, now);
+        }
+        let ended = match (guard, failure) {
+            (Guard::Savepoint, None) => self.savepoint("RELEASE member"),
+            (Guard::Savepoint, Some(_)) => self.undo(),
+            (Guard::Idle, Some(_)) if self.company == Company::Others => Ok(()),
+            (Guard::Idle | Guard::Bare, Some(failure)) => Err(failure.clone()),
+            (Guard::Idle | Guard::Bare, None) => Ok(()),
+        };
+        if let Err(error) = ended {
+            self.failed = Some(error.clone());
+            return Err(error);
         }
         result
+    }
+
+    /// Undoes what the member wrote behind its savepoint. What the batch knew of the log may have been of it too.
+    fn undo(&mut self) -> Result<(), StoreError> {
+        self.still_open()?;
+        self.savepoint("ROLLBACK TO member")?;
+        self.savepoint("RELEASE member")?;
+        self.recent.clear();
+        self.catch_up()
     }
 
     /// Puts the member on a savepoint before it writes; it has none when there is nobody beside it.
@@ -215,14 +226,14 @@ impl<'a> Batch<'a> {
         self.still_open()?;
         self.guard.set(Guard::Bare);
         if self.wrote.get() && self.told < self.now {
-            let sql = "UPDATE projects SET last_at = ?2 WHERE project = ?1";
+            let sql = "UPDATE projects SET used_at = ?2 WHERE project = ?1";
             self.execute(sql, (PROJECT, self.now.as_millis()))?;
         }
         if self.wrote.get() {
             self.recent.count(self.seq, self.now);
         }
-        let Batch { before, seq, now, touched, added, instead, erased, .. } = self;
-        Ok(Left { added: Added { before, last: seq, features: touched }, now, tail: added, instead, erased })
+        let Batch { before, seq, touched, added, instead, erased, .. } = self;
+        Ok(Left { added: Added { before, last: seq, features: touched }, tail: added, instead, erased })
     }
 
     /// Decides one request and writes what follows from it.
@@ -298,6 +309,7 @@ impl<'a> Batch<'a> {
             let (snapshot, _) = self.current(&feature_id)?;
             let expiry = lifecycle::expire_due(&snapshot, self.now);
             if let Some(change) = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)? {
+                // A failure among many features undoes all of them.
                 self.guard()?;
                 self.write(change, None)?;
                 changed += 1;
@@ -319,7 +331,8 @@ impl<'a> Batch<'a> {
         if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
             let mut questions = ended.open.clone();
             in_list_order(&mut questions);
-            return Ok((Snapshot { feature: Some(ended.feature.clone()), questions }, 0));
+            let bytes = RECORD * (1 + questions.len());
+            return Ok((Snapshot { feature: Some(ended.feature.clone()), questions }, bytes));
         }
         let (feature, open) = self
             .first(
@@ -361,7 +374,7 @@ impl<'a> Batch<'a> {
         if let Some(last) = self.pending(|tail| tail.features.get(feature_id).map(|ended| ended.last)) {
             return Ok(Some(last));
         }
-        let sql = "SELECT last_event FROM features WHERE project = ?1 AND feature_id = ?2";
+        let sql = "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2";
         self.first(sql, (PROJECT, feature_id.as_str()), |row| row.get(0))
     }
 

@@ -27,7 +27,7 @@ impl Reader<'_> {
         mut show: impl FnMut(i64, T) -> Result<ControlFlow<()>, StoreError>,
     ) -> Result<(), StoreError> {
         let last = self.rows(
-            "SELECT last_event FROM features WHERE project = ?1 AND feature_id = ?2",
+            "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2",
             &[&id.as_str()],
             |row| row.get::<_, i64>(0),
         )?;

@@ -168,17 +168,11 @@ pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
 
 /// The last committed event, and the latest time ever used.
 pub(super) fn counters(connection: &Connection) -> rusqlite::Result<(u64, Timestamp)> {
-    let mut used = connection.prepare_cached("SELECT last_at FROM projects WHERE project = ?1")?;
+    let mut used = connection.prepare_cached("SELECT used_at FROM projects WHERE project = ?1")?;
     let used = Timestamp::from_millis(used.query_row([PROJECT], |row| row.get(0))?);
     let mut last = connection.prepare_cached("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1")?;
     let last = last.query_row((), |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
     Ok(last.map_or((0, used), |(seq, at)| (seq.unsigned_abs(), used.max(Timestamp::from_millis(at)))))
-}
-
-/// Whether the tables lack something that the log has.
-pub(super) fn is_behind(connection: &Connection) -> rusqlite::Result<bool> {
-    let sql = "SELECT settled < ifnull((SELECT max(seq) FROM events), 0) FROM projects WHERE project = ?1";
-    connection.prepare_cached(sql)?.query_row([PROJECT], |row| row.get(0))
 }
 
 /// An unavailable store, in words.

@@ -1,12 +1,12 @@
 //! Reading with one statement, as long as the clock has done nothing that is not written yet.
 
-use super::connect::{PROJECT, explain};
-use super::tail::{Shared, Tail};
+use super::connect::{self, PROJECT, explain};
+use super::tail::Shared;
 use crate::error::StoreError;
 use crate::port::QuestionPage;
 use crate::record::Record;
 use crate::rows::parse_question;
-use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
@@ -25,7 +25,7 @@ pub(super) struct Glance<'a> {
 macro_rules! something_is_due {
     () => {
         "EXISTS (SELECT 1 FROM questions d WHERE d.project = ?1 AND d.status = 'open' AND d.expires_at <= max(?2,
-           (SELECT p.last_at FROM projects p WHERE p.project = ?1),
+           (SELECT p.used_at FROM projects p WHERE p.project = ?1),
            ifnull((SELECT e.at FROM events e WHERE e.seq = (SELECT max(seq) FROM events)), 0)))"
     };
 }
@@ -39,8 +39,8 @@ macro_rules! is_settled {
 
 /// What one statement tells of a question.
 struct Seen {
-    last: i64,
-    settled: i64,
+    last: u64,
+    settled: u64,
     record: Option<String>,
     something_is_due: bool,
 }
@@ -53,15 +53,17 @@ impl Glance<'_> {
         tail: &Shared,
     ) -> Result<Option<Option<Question>>, StoreError> {
         // Looked at first: what leaves it afterwards is in the tables by then.
-        let (seq, written) = {
+        let (seq, is_empty, written) = {
             let tail = tail.look();
             let written = tail.questions.get(id).cloned();
-            let written = written.map(|question| (self.is_due_in(&tail, &question.feature_id), question));
-            (tail.seq.cast_signed(), written)
+            let written = written.map(|question| (tail.deadline(&question.feature_id), question));
+            (tail.seq, tail.is_empty(), written)
         };
-        if let Some((is_due, question)) = written {
-            let holds = self.last()? == seq && !(is_due && question.is_open());
-            return Ok(holds.then_some(Some(question)));
+        if let Some((deadline, question)) = written {
+            let (last, used) =
+                connect::counters(self.connection).map_err(|error| explain(self.path, &error))?;
+            let is_due = question.is_open() && deadline.is_some_and(|at| at <= used.max(self.clock));
+            return Ok((last == seq && !is_due).then_some(Some(question)));
         }
         let seen = self.seen(id)?;
         if seen.last != seq && seen.last != seen.settled {
@@ -69,21 +71,12 @@ impl Glance<'_> {
         }
         let Some(record) = seen.record else { return Ok(Some(None)) };
         let question = parse_question(&record)?;
-        let is_due = || seen.something_is_due || self.is_due_in(&tail.look(), &question.feature_id);
-        Ok((!question.is_open() || !is_due()).then_some(Some(question)))
-    }
-
-    /// The last event.
-    fn last(&self) -> Result<i64, StoreError> {
-        let run = || self.prepare("SELECT ifnull(max(seq), 0) FROM events")?.query_row((), |row| row.get(0));
-        run().map_err(|error| explain(self.path, &error))
-    }
-
-    /// Whether something is due in a feature, by what the tables do not hold yet.
-    fn is_due_in(&self, tail: &Tail, feature: &FeatureId) -> bool {
-        let now = tail.now.map_or(self.clock, |used| used.max(self.clock));
-        let ended = tail.features.get(feature);
-        ended.is_some_and(|ended| ended.open.iter().any(|question| question.is_due(now)))
+        let in_doubt = || {
+            let tail = tail.look();
+            (tail.seq, tail.is_empty()) != (seq, is_empty) || tail.deadline(&question.feature_id).is_some()
+        };
+        let is_certain = !question.is_open() || !seen.something_is_due && !in_doubt();
+        Ok(is_certain.then_some(Some(question)))
     }
 
     fn seen(&self, id: &QuestionId) -> Result<Seen, StoreError> {
@@ -98,8 +91,8 @@ impl Glance<'_> {
         let run = || {
             self.prepare(sql)?.query_row((PROJECT, self.clock.as_millis(), id.as_str()), |row| {
                 Ok(Seen {
-                    last: row.get(0)?,
-                    settled: row.get(1)?,
+                    last: row.get::<_, i64>(0)?.unsigned_abs(),
+                    settled: row.get::<_, i64>(1)?.unsigned_abs(),
                     record: row.get(2)?,
                     something_is_due: row.get(3)?,
                 })

@@ -3,7 +3,6 @@
 use super::batch::{Batch, Told};
 use super::connect::{PROJECT, explain};
 use super::read::Reader;
-use super::tail::LONG;
 use crate::error::StoreError;
 use crate::history::{Entries, Entry, Origin, TRAVELLING, Visit, not_empty, out_of_order, stays};
 use crate::port::ClaimState;
@@ -104,7 +103,7 @@ impl Batch<'_> {
         let mut replay = Replay::default();
         for entry in entries {
             entry.and_then(|entry| self.take(entry, &mut replay)).map_err(undo)?;
-            if self.added.len() > LONG {
+            if self.added.is_long() {
                 self.settle()?;
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! One connection writes. Callers queue for it, the queue is drained into one commit, replies go out after it; a
 //! caller that finds nobody writing commits itself. Other processes may write too: a lock file makes them a fair
-//! queue. Reads have connections of their own and never wait; a short one may use the writer's while nobody writes.
+//! queue. Reads have connections of their own and wait for nobody, unless the tables lack what the log has; a short one may
+//! use the writer's while nobody writes.
 
 mod batch;
 mod bell;
@@ -78,14 +79,21 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
+        let (now, mut work) = (self.clock.now(), Some(work));
         Box::pin(async move {
-            let behind = |connection: &Connection| {
-                connect::is_behind(connection).map_err(|error| connect::explain(&self.path, &error))
-            };
-            if self.on_spare(behind)? {
-                self.settle().await?;
+            for last in [false, false, true] {
+                let seen = self.on_spare(|connection| {
+                    let reader = Reader::begin(connection, &self.path, now)?;
+                    // Somebody may write all the time: what was committed before the first look is there by the last.
+                    let ready = last || !reader.is_behind()?;
+                    work.take_if(|_| ready).map(|work| work(&reader)).transpose()
+                })?;
+                match seen {
+                    Some(seen) => return Ok(seen),
+                    None => self.settle().await?,
+                }
             }
-            self.read_log(work).await
+            Err(writer::stopped(&self.path))
         })
     }
 
@@ -314,7 +322,8 @@ impl Store for SqliteStore {
     }
 
     fn history(&self, visit: Visit) -> Pending<'_, Origin> {
-        self.read(move |reader| reader.history(visit))
+        // It has its own way to what only the log has, and so does the check-up.
+        self.read_log(move |reader| reader.history(visit))
     }
 
     fn restore(&self, entries: Entries) -> Pending<'_, u64> {
@@ -323,6 +332,6 @@ impl Store for SqliteStore {
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {
-        self.read(|reader| reader.verify())
+        self.read_log(|reader| reader.verify())
     }
 }

@@ -255,6 +255,13 @@ impl<'a> Reader<'a> {
         Ok(self.counters()?.0)
     }
 
+    /// Whether the tables lack something that the log has.
+    pub(super) fn is_behind(&self) -> Result<bool, StoreError> {
+        let sql =
+            "SELECT settled < ifnull((SELECT max(seq) FROM events), 0) FROM projects WHERE project = ?1";
+        Ok(self.rows(sql, &[], |row| row.get(0))?.contains(&true))
+    }
+
     /// The last event that the tables hold.
     pub(super) fn settled(&self) -> Result<u64, StoreError> {
         let settled =

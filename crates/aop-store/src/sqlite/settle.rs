@@ -21,7 +21,7 @@ impl Batch<'_> {
         )?;
         for (seq, text, operation) in rows {
             let event = parse_event(seq.unsigned_abs(), &text)?.stamped;
-            let (mut state, _) = self.current(&event.feature_id)?;
+            let (mut state, bytes) = self.current(&event.feature_id)?;
             if let Some(id) = event.event.question_id()
                 && state.question(id).is_none()
             {
@@ -30,9 +30,8 @@ impl Batch<'_> {
             state.evolve(&event);
             let mut before = seq.unsigned_abs() - 1;
             if let Some(change) = Change::of(std::slice::from_ref(&event), &state, &[], &mut before)? {
-                let bytes = change.len();
                 self.added.take(change, seq);
-                self.recent.keep(event.feature_id, state, bytes);
+                self.recent.keep(event.feature_id, state, bytes + text.len());
             }
             self.added.operations.extend(operation.map(|operation| (operation, seq)));
         }
@@ -74,10 +73,10 @@ impl Batch<'_> {
             FeatureRow::of(&ended.feature)?;
         let open = open_ids(ended.open.iter());
         self.execute(
-            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last_event)
+            "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (project, feature_id)
-             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last_event = ?8",
+             DO UPDATE SET status = ?3, version = ?5, record = ?6, open = ?7, last = ?8",
             (PROJECT, feature_id, status, adhoc, version, record, open, ended.last),
         )
         .map(drop)

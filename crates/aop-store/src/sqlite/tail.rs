@@ -9,8 +9,9 @@ use aop_kernel::time::Timestamp;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// With more rows than this it is written to the tables even if nobody looks there.
-pub(super) const LONG: usize = 1_024;
+/// With more rows than this, or more bytes, it is written to the tables even if nobody looks there.
+const LONG: usize = 1_024;
+const LARGE: usize = 1024 * 1024;
 
 /// A feature as the end of the log leaves it.
 #[derive(Clone)]
@@ -25,14 +26,15 @@ pub(super) struct Ended {
 /// The rows that are still to be written.
 #[derive(Clone, Default)]
 pub(super) struct Tail {
-    /// The last event of the project, and the latest time ever used.
+    /// The last event of the project.
     pub(super) seq: u64,
-    pub(super) now: Option<Timestamp>,
     pub(super) specs: Vec<(FeatureId, String)>,
     pub(super) features: HashMap<FeatureId, Ended>,
     pub(super) questions: HashMap<QuestionId, Question>,
     /// The event that tells what came of each.
     pub(super) operations: HashMap<String, i64>,
+    /// How long its events are.
+    bytes: usize,
 }
 
 impl Tail {
@@ -40,13 +42,19 @@ impl Tail {
         self.features.is_empty()
     }
 
-    /// How many rows they are.
-    pub(super) fn len(&self) -> usize {
-        self.features.len() + self.questions.len() + self.operations.len()
+    /// Whether it is time to write it to the tables.
+    pub(super) fn is_long(&self) -> bool {
+        self.features.len() + self.questions.len() + self.operations.len() > LONG || self.bytes > LARGE
+    }
+
+    /// The first deadline of the open questions of a feature, if it is among these.
+    pub(super) fn deadline(&self, feature: &FeatureId) -> Option<Timestamp> {
+        self.features.get(feature)?.open.iter().filter_map(|question| question.expires_at).min()
     }
 
     /// Takes a change whose events stand in the log; `last` is the last of them.
     pub(super) fn take(&mut self, change: Change, last: i64) {
+        self.bytes += change.len();
         let Change { spec, feature, open, questions, .. } = change;
         self.specs.extend(spec.map(|spec| (feature.id.clone(), spec)));
         self.questions.extend(questions.into_iter().map(|question| (question.id.clone(), question)));
@@ -55,6 +63,7 @@ impl Tail {
 
     /// Takes what came later.
     fn extend(&mut self, later: Tail) {
+        self.bytes += later.bytes;
         self.specs.extend(later.specs);
         self.features.extend(later.features);
         self.questions.extend(later.questions);
@@ -74,7 +83,7 @@ impl Shared {
     }
 
     /// Takes what a commit has added, or put in its place.
-    pub(super) fn publish(&self, added: Tail, instead: bool, seq: u64, now: Timestamp) {
+    pub(super) fn publish(&self, added: Tail, instead: bool, seq: u64) {
         let mut held = self.look();
         let tail = Arc::make_mut(&mut held);
         if instead {
@@ -82,6 +91,6 @@ impl Shared {
         } else {
             tail.extend(added);
         }
-        (tail.seq, tail.now) = (seq, Some(now));
+        tail.seq = seq;
     }
 }

@@ -16,7 +16,7 @@ impl Reader<'_> {
         let mut told = Told::default();
         let mut findings = Vec::new();
         // What was committed a moment ago is in the log alone.
-        let settled = self.settled()?;
+        let (settled, mut last) = (self.settled()?, 0);
         self.each_event(|recorded, at, question_id| {
             let stamped = &recorded.stamped;
             let about = stamped.event.question_id().map(QuestionId::as_str);
@@ -25,7 +25,10 @@ impl Reader<'_> {
             }
             if recorded.seq <= settled {
                 told.hear(&recorded);
+            } else if recorded.seq != last + 1 {
+                findings.push(format!("event {} is missing from the log", last + 1));
             }
+            last = recorded.seq;
         })?;
         let features = self.rows(
             "SELECT record, feature_id, status, adhoc, version FROM features WHERE project = ?1",
@@ -51,14 +54,26 @@ impl Reader<'_> {
             },
         )?;
         told.check_open(&open.into_iter().collect());
-        let ends =
-            self.rows("SELECT ifnull(max(last_event), 0) FROM features WHERE project = ?1", &[], |row| {
-                Ok(row.get::<_, i64>(0)?.unsigned_abs())
-            })?;
+        let ends = self.rows("SELECT ifnull(max(last), 0) FROM features WHERE project = ?1", &[], |row| {
+            Ok(row.get::<_, i64>(0)?.unsigned_abs())
+        })?;
         let last = ends.into_iter().max().unwrap_or_default();
         findings.extend(told.compare(last, features, &specs.into_iter().collect(), questions)?);
         findings.extend(self.broken_chains()?);
+        findings.extend(self.lost_operations()?);
         Ok(findings)
+    }
+
+    /// The operations that a retry would not find.
+    fn lost_operations(&self) -> Result<Vec<String>, StoreError> {
+        let lost = self.texts(
+            "SELECT e.operation_id FROM events e
+             LEFT JOIN ledger l ON l.project = e.project AND l.operation_id = e.operation_id
+             WHERE e.project = ?1 AND e.operation_id IS NOT NULL AND l.seq IS NOT e.seq
+               AND e.seq <= (SELECT settled FROM projects WHERE project = ?1)",
+            &[],
+        )?;
+        Ok(lost.iter().map(|id| format!("operation '{id}' is in the log and not in the ledger")).collect())
     }
 
     /// The features whose events do not name each other in their order.
@@ -71,7 +86,7 @@ impl Reader<'_> {
              SELECT f.feature_id FROM features f
              LEFT JOIN (SELECT feature_id, max(seq) AS last FROM events
                 WHERE seq <= (SELECT settled FROM projects WHERE project = ?1) GROUP BY feature_id) e USING (feature_id)
-             WHERE f.project = ?1 AND f.last_event IS NOT e.last",
+             WHERE f.project = ?1 AND f.last IS NOT e.last",
             &[],
         )?;
         Ok(broken.iter().map(|id| format!("the events of feature '{id}' are not in a row")).collect())

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 /// After so many pages in the log, some hundred transitions, they are moved into the database file, off the callers'
@@ -34,8 +34,8 @@ pub(super) struct Worker {
     recent: Recent,
     tail: Shared,
     pages: Arc<AtomicI32>,
-    /// A secret was erased, and older copies of its page may still stand in the log.
-    erased: bool,
+    /// A secret was erased, and older copies of its page may still stand in SQLite's log.
+    erased: Arc<AtomicBool>,
 }
 
 impl Worker {
@@ -44,6 +44,7 @@ impl Worker {
         clock: Arc<dyn Clock>,
         spare: Option<Connection>,
         tail: Shared,
+        erased: Arc<AtomicBool>,
     ) -> Result<Self, StoreError> {
         let mut connection = open_writer(path, spare)?;
         let pages = Arc::new(AtomicI32::new(0));
@@ -56,7 +57,7 @@ impl Worker {
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
         let (ids, recent) = (Ids::new(), Recent::default());
-        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, tail, pages, erased: false })
+        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, tail, pages, erased })
     }
 
     /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is what
@@ -67,6 +68,10 @@ impl Worker {
         work: impl FnOnce(&mut Batch<'_>),
     ) -> Result<Added, StoreError> {
         let result = self.commit(company, work);
+        if self.erased.load(Ordering::Relaxed) {
+            self.erased.store(!empty_log(&self.connection), Ordering::Relaxed);
+        }
+        self.unlock();
         if result.is_ok() {
             ring(&self.lock);
         }
@@ -78,9 +83,15 @@ impl Worker {
     pub(super) fn settle(&mut self) -> Result<Added, StoreError> {
         self.synchronous("NORMAL")?;
         // A member that fails alone fails its commit.
-        let added = self.commit(Company::Alone, |batch| drop(batch.member(Batch::settle)))?;
+        let added = self.commit(Company::Alone, |batch| drop(batch.member(Batch::settle)));
+        self.unlock();
         self.synchronous("FULL")?;
-        Ok(added)
+        added
+    }
+
+    fn unlock(&self) {
+        // Closing the file would release it as well; an error here changes nothing that was decided.
+        let _ = self.lock.unlock();
     }
 
     fn synchronous(&self, how: &str) -> Result<(), StoreError> {
@@ -102,8 +113,8 @@ impl Worker {
             crash_point("before_commit");
             run("COMMIT")?;
             crash_point("after_commit");
-            self.erased |= left.erased;
-            self.tail.publish(left.tail, left.instead, left.added.last, left.now);
+            self.erased.fetch_or(left.erased, Ordering::Relaxed);
+            self.tail.publish(left.tail, left.instead, left.added.last);
             Ok(left.added)
         });
         if result.is_err() {
@@ -113,11 +124,6 @@ impl Worker {
             // When even this fails the connection is beyond use, and the next BEGIN says so.
             let _ = run("ROLLBACK");
         }
-        if self.erased {
-            self.erased = !empty_log(&self.connection);
-        }
-        // Closing the file would release it as well; an error here changes nothing that was decided.
-        let _ = self.lock.unlock();
         result
     }
 

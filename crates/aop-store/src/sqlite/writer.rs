@@ -5,7 +5,7 @@
 
 use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
-use super::tail::{LONG, Shared};
+use super::tail::Shared;
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
@@ -13,7 +13,7 @@ use crate::wakes::Wakes;
 use aop_kernel::ids::FeatureId;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 /// At most so many calls share one commit, so that nobody waits for an endless queue.
 const BATCH: usize = 256;
 
-/// So long after the last commit the tables are brought up to the log, if nobody has looked there before.
+/// So long after its last commit the thread brings the tables up to the log, if nobody has looked there before.
 const QUIET: Duration = Duration::from_millis(5);
 
 /// Told how the commit went; answers its caller.
@@ -50,6 +50,8 @@ pub(super) struct Desk {
     spare: Spare,
     /// What was written to the log and not yet to the other tables.
     tail: Shared,
+    /// Whether a secret was erased, and older copies of its page may still stand in SQLite's log.
+    erased: Arc<AtomicBool>,
     /// Whoever holds it writes.
     worker: Mutex<Option<Worker>>,
     /// Writes in the queue that the thread has not taken yet: nobody overtakes them.
@@ -74,7 +76,13 @@ impl Desk {
             Some(worker) => Ok(worker),
             none => {
                 let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                Ok(none.insert(Worker::new(&self.path, Arc::clone(&self.clock), spare, self.tail.clone())?))
+                Ok(none.insert(Worker::new(
+                    &self.path,
+                    Arc::clone(&self.clock),
+                    spare,
+                    self.tail.clone(),
+                    Arc::clone(&self.erased),
+                )?))
             }
         }
     }
@@ -114,8 +122,8 @@ impl Desk {
 
 impl Writer {
     pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, wakes: Arc<Wakes>, spare: Spare) -> Self {
-        let (tail, worker, queued) = (Shared::default(), Mutex::default(), AtomicUsize::new(0));
-        let desk = Arc::new(Desk { path, clock, wakes, spare, tail, worker, queued });
+        let (tail, erased, worker, queued) = Default::default();
+        let desk = Arc::new(Desk { path, clock, wakes, spare, tail, erased, worker, queued });
         Writer { desk, running: Mutex::new(None) }
     }
 
@@ -169,7 +177,7 @@ impl Writer {
         let mut result = None;
         let outcome = worker.transact(Company::Alone, |batch| result = Some(batch.member(work)));
         desk.announce(&outcome);
-        let due = worker.checkpoint_is_due() || desk.tail.look().len() > LONG;
+        let due = worker.checkpoint_is_due() || desk.tail.look().is_long();
         drop(held);
         if due {
             // An empty write: the thread does it after that, and this caller has its answer meanwhile.
@@ -255,13 +263,11 @@ impl Desk {
                 None => jobs.recv().ok(),
                 Some(Ok(first)) => Some(first),
                 Some(Err(RecvTimeoutError::Disconnected)) => None,
-                Some(Err(RecvTimeoutError::Timeout)) => {
-                    if self.settle(&mut self.seize()).is_none() {
-                        jobs.recv().ok()
-                    } else {
-                        continue;
-                    }
-                }
+                Some(Err(RecvTimeoutError::Timeout)) => match self.settle(&mut self.seize()) {
+                    Some(Ok(())) => continue,
+                    // Somebody else writes, and will settle, or it cannot be done now.
+                    Some(Err(_)) | None => jobs.recv().ok(),
+                },
             };
             let Some(first) = first else { return };
             let mut held = self.seize();
@@ -293,7 +299,7 @@ impl Desk {
         for finish in finishes {
             finish(&outcome);
         }
-        if self.tail.look().len() > LONG {
+        if self.tail.look().is_long() {
             self.settle(held);
         }
         if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
@@ -395,6 +401,51 @@ mod tests {
             [Ok(()), Err(StoreError::Refused(_)), Err(StoreError::Unavailable { .. }), Ok(())]
         ));
         assert_eq!(written(dir.path()), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_member_that_cannot_be_undone_fails_the_batch() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let unreadable: Work = Box::new(|batch| {
+            let sql = "INSERT INTO events (project, seq, feature_id, at, line, event) VALUES (1, 1, 'a', 0, '', '{')";
+            batch.execute(sql, ()).map(drop)
+        });
+        let fails: Work = Box::new(|batch| {
+            spec("half")(batch)?;
+            Err(unavailable(Path::new("aop.db"), "broken off", ""))
+        });
+        let results = in_one_batch(&writer(dir.path()), vec![unreadable, fails, spec("a")]);
+        for result in results {
+            assert!(matches!(result, Err(StoreError::Damaged { .. })), "{result:?}");
+        }
+        assert_eq!(written(dir.path()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_commit_that_is_answered_is_synced_also_after_one_that_was_not() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let writer = writer(dir.path());
+        let full = || {
+            let pragma = |connection: &Connection| {
+                connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap()
+            };
+            writer.write_here(spec_now).map_err(drop).unwrap().unwrap();
+            assert_eq!(writer.read_here(pragma).map_err(drop), Ok(2));
+        };
+        full();
+        writer.settle_here().unwrap().unwrap();
+        full();
+        let connection = open_writer(&dir.path().join("aop.db"), None).unwrap();
+        let unsettle =
+            "INSERT INTO events (project, seq, feature_id, at, line, event) VALUES (1, 1, 'a', 0, '', '{')";
+        connection.execute(unsettle, ()).unwrap();
+        writer.settle_here().unwrap().unwrap_err();
+        connection.execute("DELETE FROM events", ()).unwrap();
+        full();
+    }
+
+    fn spec_now(batch: &mut Batch<'_>) -> Result<(), StoreError> {
+        batch.execute("DELETE FROM specs", ()).map(drop)
     }
 
     #[test]

@@ -284,7 +284,7 @@ fn as_first_version(dir: &Path) {
         "ATTACH '{}' AS today; {copies}
          INSERT INTO operations SELECT l.project, l.operation_id, ifnull(l.digest, e.digest), ifnull(l.envelope, e.envelope)
             FROM today.ledger l LEFT JOIN today.events e ON e.seq = l.seq;
-         INSERT INTO projects SELECT project, project_id, (SELECT max(seq) FROM today.events), last_at FROM today.projects;
+         INSERT INTO projects SELECT project, project_id, (SELECT max(seq) FROM today.events), used_at FROM today.projects;
          INSERT INTO features SELECT project, feature_id, status, adhoc, version, record FROM today.features;
          INSERT INTO log SELECT project, feature_id, seq, at, question_id, line FROM today.events;
          INSERT INTO events SELECT project, seq, feature_id, event FROM today.events;
@@ -339,12 +339,7 @@ fn a_store_of_the_first_version_that_is_not_whole_is_refused_and_left_alone() {
 fn a_process_of_an_earlier_version_that_still_runs_can_change_no_feature() {
     let dir = TempDir::new().unwrap();
     wait(world(dir.path()).feature("a"));
-    let versions = [
-        ("", "", "features.open"),
-        (", open", ", ''", "features.last_event"),
-        (", open, last", ", '', 2", "no column named last"),
-    ];
-    for (columns, values, missing) in versions {
+    for (columns, values, missing) in [("", "", "features.open"), (", open", ", ''", "features.last")] {
         let as_then = format!(
             "INSERT INTO features (project, feature_id, status, adhoc, version, record{columns})
              VALUES (1, 'a', 'qa', 0, 2, '{{}}'{values})
@@ -354,6 +349,16 @@ fn a_process_of_an_earlier_version_that_still_runs_can_change_no_feature() {
         let refused = connection.execute(&as_then, ()).unwrap_err();
         assert!(refused.to_string().contains(missing), "{refused}");
     }
+}
+
+/// The version before wrote features, questions and operations together with the log, and read them there.
+#[test]
+fn a_process_of_the_version_before_that_still_runs_finds_out_at_once() {
+    let dir = TempDir::new().unwrap();
+    wait(world(dir.path()).feature("a"));
+    let connection = Connection::open(dir.path().join("aop.db")).unwrap();
+    let refused = connection.prepare("SELECT last_at FROM projects WHERE project = 1").unwrap_err();
+    assert!(refused.to_string().contains("no such column: last_at"), "{refused}");
 }
 
 /// Each of these is a difference between the tables and the log, or within a row; `verify` names them all.
@@ -376,10 +381,12 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         ),
         ("UPDATE specs SET spec = 'other'", "specification of feature 'a'"),
         ("UPDATE features SET open = ''", "open questions of feature 'a'"),
-        ("UPDATE features SET last_event = 3", "events of feature 'a'"),
+        ("UPDATE features SET last = 3", "events of feature 'a'"),
         ("UPDATE events SET at = at + 1 WHERE seq = 1", "row of event 1"),
         ("UPDATE events SET question_id = NULL WHERE seq = 3", "row of event 3"),
         ("UPDATE events SET previous = NULL WHERE seq = 3", "events of feature 'a'"),
+        ("DELETE FROM ledger", "operation 'op"),
+        ("UPDATE ledger SET seq = 1", "operation 'op"),
     ];
     for (damage, finding) in damages {
         let dir = TempDir::new().unwrap();
@@ -388,6 +395,7 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         wait(w.call(Role::Human, "feature.create", create)).unwrap();
         wait(w.transition("a", Status::Building)).unwrap();
         wait(w.ask("a"));
+        wait(w.show("a"));
         assert_eq!(wait(w.store.verify()).unwrap(), Vec::<String>::new());
         tamper(dir.path(), damage);
         let found = wait(w.store.verify()).unwrap();
