@@ -4,7 +4,7 @@
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use aop_kernel::time::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -168,11 +168,12 @@ pub(super) fn open_lock(path: &Path) -> Result<File, StoreError> {
 
 /// The last committed event, and the latest time ever used.
 pub(super) fn counters(connection: &Connection) -> rusqlite::Result<(u64, Timestamp)> {
-    let mut used = connection.prepare_cached("SELECT used_at FROM projects WHERE project = ?1")?;
-    let used = Timestamp::from_millis(used.query_row([PROJECT], |row| row.get(0))?);
-    let mut last = connection.prepare_cached("SELECT seq, at FROM events ORDER BY seq DESC LIMIT 1")?;
-    let last = last.query_row((), |row| Ok((row.get::<_, i64>(0)?, row.get(1)?))).optional()?;
-    Ok(last.map_or((0, used), |(seq, at)| (seq.unsigned_abs(), used.max(Timestamp::from_millis(at)))))
+    let sql = "SELECT ifnull(e.seq, 0), max(p.used_at, ifnull(e.at, 0))
+               FROM projects p LEFT JOIN events e ON e.seq = (SELECT max(seq) FROM events) WHERE p.project = ?1";
+    let counters = |row: &rusqlite::Row<'_>| {
+        Ok((row.get::<_, i64>(0)?.unsigned_abs(), Timestamp::from_millis(row.get(1)?)))
+    };
+    connection.prepare_cached(sql)?.query_row([PROJECT], counters)
 }
 
 /// An unavailable store, in words.
