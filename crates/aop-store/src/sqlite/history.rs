@@ -1,8 +1,9 @@
 //! The whole history out of one snapshot, and back into an empty file in one transaction.
 
-use super::batch::{Batch, Told};
+use super::batch::Batch;
 use super::connect::{PROJECT, explain};
 use super::read::Reader;
+use super::submit::Told;
 use crate::error::StoreError;
 use crate::history::{Entries, Entry, Origin, TRAVELLING, Visit, not_empty, out_of_order, stays};
 use crate::port::ClaimState;

@@ -1,0 +1,260 @@
+//! What a mutation does inside its transaction: the ledger, the snapshot, the kernel's decision, and the events it gives.
+
+use super::batch::Batch;
+use super::connect::PROJECT;
+use super::recent::Kept;
+use super::tail::Tail;
+use crate::decide::decide;
+use crate::error::StoreError;
+use crate::port::Receipt;
+use crate::rows::{Change, EventRow, in_list_order, parse_question, snapshot};
+use aop_kernel::Envelope;
+use aop_kernel::event::Snapshot;
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::{self, Request};
+use aop_kernel::policy::Rules;
+use aop_kernel::question::Question;
+use aop_kernel::time::Timestamp;
+use rusqlite::Row;
+use serde_json::Value;
+
+/// Due features that one call expires at most, so that a long backlog is worked off in several commits.
+pub(super) const EXPIRE_AT_ONCE: usize = 256;
+
+/// About as long is a record that was not written yet.
+const RECORD: usize = 1_024;
+
+/// What the caller of an operation is told.
+pub(super) struct Told<'a> {
+    pub(super) operation_id: &'a str,
+    pub(super) digest: &'a str,
+    pub(super) envelope: &'a str,
+}
+
+impl Batch<'_> {
+    /// Decides one request and writes what follows from it.
+    pub(super) fn submit(&mut self, request: &Request, rules: &Rules) -> Result<Receipt, StoreError> {
+        if let Some(envelope) = self.replay(request)? {
+            return Ok(Receipt { envelope, seq: self.seq, fresh: false });
+        }
+        let feature_id = request.command.feature_id();
+        let (mut snapshot, mut bytes) = self.current(feature_id)?;
+        if let Some(id) = request.command.question_id()
+            && snapshot.question(id).is_none()
+        {
+            snapshot.questions.extend(self.question(feature_id, id)?);
+        }
+        let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
+        if let Some(expiry) = decision.expiry {
+            self.write(expiry, None)?;
+        }
+        let (change, envelope) = match decision.outcome {
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                self.recent.keep(feature_id.clone(), decision.state, bytes);
+                return Err(refusal.into());
+            }
+        };
+        bytes = if decision.state.open_questions().next().is_none() { 0 } else { bytes };
+        bytes += change.as_ref().map_or(0, Change::len);
+        let told = Told {
+            operation_id: request.operation_id.as_str(),
+            digest: &request.digest,
+            envelope: envelope.as_str(),
+        };
+        match change {
+            Some(change) => self.write(change, Some(told))?,
+            None => self.enter(&told)?,
+        }
+        self.recent.keep(feature_id.clone(), decision.state, bytes);
+        Ok(Receipt { envelope, seq: self.seq, fresh: true })
+    }
+
+    /// The first success of this operation, if there was one; a mismatch when it was another request.
+    fn replay(&self, request: &Request) -> Result<Option<Envelope>, StoreError> {
+        let id = request.operation_id.as_str();
+        let words = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        let found = match self.pending(|tail| tail.operations.get(id)) {
+            Some(seq) => self.first("SELECT digest, envelope FROM events WHERE seq = ?1", [seq], words)?,
+            None => self.first(
+                "SELECT ifnull(l.digest, e.digest), ifnull(l.envelope, e.envelope)
+                 FROM ledger l LEFT JOIN events e ON e.seq = l.seq WHERE l.project = ?1 AND l.operation_id = ?2",
+                (PROJECT, id),
+                words,
+            )?,
+        };
+        match found {
+            None => Ok(None),
+            Some((digest, envelope)) if digest == request.digest => Ok(Some(Envelope::from_ledger(envelope))),
+            Some(_) => Err(request.reuse_mismatch().into()),
+        }
+    }
+
+    /// Expires what is due in at most [`EXPIRE_AT_ONCE`] features; how many changed.
+    pub(super) fn expire(&mut self) -> Result<usize, StoreError> {
+        self.settle()?;
+        let due = self.all(
+            "SELECT feature_id FROM questions WHERE project = ?1 AND status = 'open' AND expires_at <= ?2
+             GROUP BY feature_id ORDER BY min(expires_at), feature_id LIMIT ?3",
+            (PROJECT, self.now.as_millis(), EXPIRE_AT_ONCE.cast_signed()),
+            |row| row.get::<_, String>(0),
+        )?;
+        let mut changed = 0;
+        for feature_id in &due {
+            let feature_id = FeatureId::parse(feature_id)?;
+            let (snapshot, _) = self.current(&feature_id)?;
+            let expiry = lifecycle::expire_due(&snapshot, self.now);
+            if let Some(change) = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)? {
+                // A failure among many features undoes all of them.
+                self.guard()?;
+                self.write(change, None)?;
+                changed += 1;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// What is found among the rows that the tables do not hold yet.
+    fn pending<'b, T: 'b>(&'b self, find: impl Fn(&'b Tail) -> Option<T>) -> Option<T> {
+        find(&self.added).or_else(|| if self.instead { None } else { find(&self.tail) })
+    }
+
+    /// The feature and its open questions.
+    pub(super) fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
+        if let Some(kept) = self.recent.take(feature_id) {
+            return Ok(kept);
+        }
+        if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
+            let mut questions = ended.open.clone();
+            in_list_order(&mut questions);
+            let bytes = RECORD * (1 + questions.len());
+            return Ok((Snapshot { feature: Some(ended.feature.clone()), questions }, bytes));
+        }
+        let (feature, open) = self
+            .first(
+                "SELECT record, open FROM features WHERE project = ?1 AND feature_id = ?2",
+                (PROJECT, feature_id.as_str()),
+                |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
+            )?
+            .unzip();
+        let ids = open.iter().flat_map(|open| open.split_whitespace());
+        let records = ids.filter_map(|id| self.record(feature_id, id).transpose());
+        let records = records.collect::<Result<Vec<_>, _>>()?;
+        let bytes = feature.iter().chain(&records).map(String::len).sum();
+        Ok((snapshot(feature.as_deref(), &records)?, bytes))
+    }
+
+    /// One question of the feature.
+    pub(super) fn question(
+        &self,
+        feature_id: &FeatureId,
+        id: &QuestionId,
+    ) -> Result<Option<Question>, StoreError> {
+        if let Some(question) = self.pending(|tail| tail.questions.get(id)) {
+            return Ok(Some(question).filter(|question| question.feature_id == *feature_id).cloned());
+        }
+        self.record(feature_id, id.as_str())?.map(|record| parse_question(&record)).transpose()
+    }
+
+    /// The record of one question of the feature, as the tables have it.
+    fn record(&self, feature_id: &FeatureId, id: &str) -> Result<Option<String>, StoreError> {
+        self.first(
+            "SELECT record FROM questions WHERE project = ?1 AND question_id = ?2 AND feature_id = ?3",
+            (PROJECT, id, feature_id.as_str()),
+            |row| row.get(0),
+        )
+    }
+
+    /// The last event of a feature.
+    fn last(&self, feature_id: &FeatureId) -> Result<Option<i64>, StoreError> {
+        if let Some(last) = self.pending(|tail| tail.features.get(feature_id).map(|ended| ended.last)) {
+            return Ok(Some(last));
+        }
+        let sql = "SELECT last FROM features WHERE project = ?1 AND feature_id = ?2";
+        self.first(sql, (PROJECT, feature_id.as_str()), |row| row.get(0))
+    }
+
+    /// Writes a change to the log; the other tables get it later. Secrets are in no log, and written at once.
+    pub(super) fn write(&mut self, change: Change, told: Option<Told<'_>>) -> Result<(), StoreError> {
+        let feature_id = &change.feature.id;
+        self.touched.insert(feature_id.clone());
+        if !change.secrets.is_empty() || change.wipes_secrets {
+            self.guard()?;
+        }
+        for (question_id, answer) in &change.secrets {
+            self.execute(
+                "INSERT INTO secrets (project, question_id, feature_id, answer) VALUES (?1, ?2, ?3, ?4)",
+                (PROJECT, question_id, feature_id.as_str(), answer),
+            )?;
+        }
+        if change.wipes_secrets {
+            let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
+            self.erased |= self.execute(sql, (PROJECT, feature_id.as_str()))? > 0;
+        }
+        let mut previous = self.last(feature_id)?;
+        let end = change.events.last().map(|row| row.seq);
+        for row in &change.events {
+            let told = told.as_ref().filter(|_| end == Some(row.seq));
+            self.append(row, previous, told)?;
+            previous = Some(row.seq);
+        }
+        if let (Some(told), Some(end)) = (told, end) {
+            self.added.operations.insert(told.operation_id.to_owned(), end);
+        }
+        self.added.take(change, previous.unwrap_or_default());
+        Ok(())
+    }
+
+    /// One event at the end of the log.
+    fn append(
+        &mut self,
+        row: &EventRow,
+        previous: Option<i64>,
+        told: Option<&Told<'_>>,
+    ) -> Result<(), StoreError> {
+        self.go_bare();
+        self.execute(
+            "INSERT INTO events (project, seq, feature_id, previous, at, question_id, line, event, operation_id, digest, envelope)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            (
+                PROJECT,
+                row.seq,
+                &row.feature_id,
+                previous,
+                row.at,
+                &row.question_id,
+                &row.line,
+                &row.event,
+                told.map(|told| told.operation_id),
+                told.map(|told| told.digest),
+                told.map(|told| told.envelope),
+            ),
+        )?;
+        self.told = Timestamp::from_millis(row.at);
+        Ok(())
+    }
+
+    /// An operation that has no event.
+    pub(super) fn enter(&mut self, told: &Told<'_>) -> Result<(), StoreError> {
+        self.execute(
+            "INSERT INTO ledger (project, operation_id, digest, envelope) VALUES (?1, ?2, ?3, ?4)",
+            (PROJECT, told.operation_id, told.digest, told.envelope),
+        )
+        .map(drop)
+    }
+
+    /// Erases a secret.
+    pub(super) fn forget(&mut self, id: &QuestionId) -> Result<(), StoreError> {
+        let sql = "DELETE FROM secrets WHERE project = ?1 AND question_id = ?2";
+        self.erased |= self.execute(sql, (PROJECT, id.as_str()))? > 0;
+        Ok(())
+    }
+
+    /// Puts a secret away.
+    pub(super) fn entrust(&mut self, id: &QuestionId, answer: &Value) -> Result<(), StoreError> {
+        self.settle()?;
+        let sql = "INSERT OR REPLACE INTO secrets (project, question_id, feature_id, answer)
+                   SELECT project, question_id, feature_id, ?3 FROM questions WHERE project = ?1 AND question_id = ?2";
+        self.execute(sql, (PROJECT, id.as_str(), answer.to_string())).map(drop)
+    }
+}
