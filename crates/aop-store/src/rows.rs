@@ -84,14 +84,21 @@ impl Change {
         secrets: &[Secret],
         seq: &mut u64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(feature) = state.feature.as_ref().filter(|_| !events.is_empty()) else { return Ok(None) };
-        let touched: BTreeSet<_> = events.iter().filter_map(|stamped| stamped.event.question_id()).collect();
-        let rows = events.iter().map(|stamped| {
+        let Some(mut change) = Change::written(events, state) else { return Ok(None) };
+        for stamped in events {
             *seq += 1;
-            event_row(*seq, stamped)
-        });
-        Ok(Some(Change {
-            events: rows.collect::<Result<_, _>>()?,
+            change.events.push(event_row(*seq, stamped)?);
+        }
+        change.secrets = secrets.iter().map(|s| (s.question_id.to_string(), s.answer.to_string())).collect();
+        Ok(Some(change))
+    }
+
+    /// The same for events that are written already.
+    pub(crate) fn written(events: &[Stamped], state: &Snapshot) -> Option<Self> {
+        let feature = state.feature.as_ref().filter(|_| !events.is_empty())?;
+        let touched: BTreeSet<_> = events.iter().filter_map(|stamped| stamped.event.question_id()).collect();
+        Some(Change {
+            events: Vec::new(),
             spec: events.iter().find_map(|stamped| match &stamped.event {
                 Event::FeatureCreated { spec, .. } => spec.clone(),
                 _ => None,
@@ -99,9 +106,9 @@ impl Change {
             feature: feature.clone(),
             open: state.open_questions().cloned().collect(),
             questions: touched.into_iter().filter_map(|id| state.question(id)).cloned().collect(),
-            secrets: secrets.iter().map(|s| (s.question_id.to_string(), s.answer.to_string())).collect(),
+            secrets: Vec::new(),
             wipes_secrets: feature.status.is_terminal(),
-        }))
+        })
     }
 }
 

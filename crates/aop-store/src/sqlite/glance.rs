@@ -30,10 +30,16 @@ macro_rules! something_is_due {
     };
 }
 
-/// Whether the tables hold all that the log has.
-macro_rules! is_settled {
+/// Everything open, if the tables hold all that the log has and nothing is due. That is asked of the one row of the
+/// project, which is looked at first: asked of the questions, it would be asked of each.
+macro_rules! open_if_all_is_there {
     () => {
-        " AND (SELECT settled FROM projects WHERE project = ?1) = ifnull((SELECT max(seq) FROM events), 0)"
+        concat!(
+            "SELECT q.record FROM projects p CROSS JOIN questions q
+             WHERE p.project = ?1 AND p.settled = ifnull((SELECT max(seq) FROM events), 0) AND NOT ",
+            something_is_due!(),
+            " AND q.project = p.project AND q.status = 'open'"
+        )
     };
 }
 
@@ -110,20 +116,13 @@ impl Glance<'_> {
         let clock = self.clock.as_millis();
         match &page.after {
             None => self.page(
-                concat!(
-                    "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND NOT ",
-                    something_is_due!(),
-                    is_settled!(),
-                    " ORDER BY created_at, question_id LIMIT ?3"
-                ),
+                concat!(open_if_all_is_there!(), " ORDER BY q.created_at, q.question_id LIMIT ?3"),
                 &[&PROJECT, &clock, &limit],
             ),
             Some((at, id)) => self.page(
                 concat!(
-                    "SELECT record FROM questions WHERE project = ?1 AND status = 'open' AND NOT ",
-                    something_is_due!(),
-                    is_settled!(),
-                    " AND (created_at, question_id) > (?4, ?5) ORDER BY created_at, question_id LIMIT ?3"
+                    open_if_all_is_there!(),
+                    " AND (q.created_at, q.question_id) > (?4, ?5) ORDER BY q.created_at, q.question_id LIMIT ?3"
                 ),
                 &[&PROJECT, &clock, &limit, &at.as_millis(), &id.as_str()],
             ),

@@ -98,8 +98,9 @@ mod tests {
             let plan = plan.join("; ");
             assert!(!plan.contains("SCAN"), "{sql}\n{plan}");
             let about = |words: &[&str]| words.iter().all(|word| sql.contains(word));
-            let index = if about(&["SELECT record FROM questions", "EXISTS"]) {
-                "SEARCH questions USING INDEX questions_inbox"
+            let index = if about(&["SELECT q.record FROM projects", "EXISTS", "LIMIT"]) {
+                assert!(plan.starts_with("SEARCH p ") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+                "SEARCH q USING INDEX questions_inbox"
             } else if about(&["FROM questions", "expires_at <="])
                 || about(&["FROM questions", "AND expires_at > "])
             {

@@ -28,8 +28,7 @@ impl Batch<'_> {
                 state.questions.extend(self.question(&event.feature_id, id)?);
             }
             state.evolve(&event);
-            let mut before = seq.unsigned_abs() - 1;
-            if let Some(change) = Change::of(std::slice::from_ref(&event), &state, &[], &mut before)? {
+            if let Some(change) = Change::written(std::slice::from_ref(&event), &state) {
                 self.added.take(change, seq);
                 self.recent.keep(event.feature_id, state, bytes + text.len());
             }

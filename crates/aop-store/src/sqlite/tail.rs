@@ -42,9 +42,14 @@ impl Tail {
         self.features.is_empty()
     }
 
+    /// How many rows they are.
+    pub(super) fn len(&self) -> usize {
+        self.features.len() + self.questions.len() + self.operations.len()
+    }
+
     /// Whether it is time to write it to the tables.
     pub(super) fn is_long(&self) -> bool {
-        self.features.len() + self.questions.len() + self.operations.len() > LONG || self.bytes > LARGE
+        self.len() > LONG || self.bytes > LARGE
     }
 
     /// The first deadline of the open questions of a feature, if it is among these.
