@@ -48,6 +48,15 @@ fn died_after_asking(dir: &Path) -> String {
     asked
 }
 
+/// A project with a feature, whose table of questions takes no more.
+fn without_room(dir: &Path) -> World {
+    let w = world(dir);
+    wait(w.feature("a"));
+    wait(w.show("a"));
+    tamper(dir, "CREATE TRIGGER full BEFORE INSERT ON questions BEGIN SELECT raise(ABORT, 'no room'); END");
+    w
+}
+
 /// What a process that comes after a crash does first must find everything, whatever it is.
 #[test]
 fn what_a_crash_left_in_the_log_alone_is_found_by_whoever_comes_next() {
@@ -146,13 +155,7 @@ fn a_question_in_the_log_alone_is_due_by_the_latest_time_that_any_process_used()
 #[test]
 fn what_is_in_the_log_alone_is_exported_and_checked_without_the_tables() {
     let dir = TempDir::new().unwrap();
-    let w = world(dir.path());
-    wait(w.feature("a"));
-    wait(w.show("a"));
-    tamper(
-        dir.path(),
-        "CREATE TRIGGER full BEFORE INSERT ON questions BEGIN SELECT raise(ABORT, 'no room'); END",
-    );
+    let w = without_room(dir.path());
     wait(w.ask("a"));
     assert!(unsettled(dir.path()) > 0);
     assert_eq!(wait(w.store.verify()).unwrap(), Vec::<String>::new());
@@ -225,13 +228,7 @@ fn a_store_that_falls_quiet_is_settled() {
 #[test]
 fn when_the_tables_cannot_be_written_reading_says_so_and_nothing_is_lost() {
     let dir = TempDir::new().unwrap();
-    let w = world(dir.path());
-    wait(w.feature("a"));
-    wait(w.show("a"));
-    tamper(
-        dir.path(),
-        "CREATE TRIGGER full BEFORE INSERT ON questions BEGIN SELECT raise(ABORT, 'no room'); END",
-    );
+    let w = without_room(dir.path());
     let id = wait(w.ask("a"));
     for _ in 0..2 {
         match wait(w.store.inbox(0, 9)) {
