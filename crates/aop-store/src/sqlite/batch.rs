@@ -77,7 +77,7 @@ enum Guard {
 
 /// What a commit leaves behind.
 pub(super) struct Left {
-    pub(super) added: Added,
+    pub(super) log: Added,
     /// What the tables do not hold of it, or of all.
     pub(super) tail: Tail,
     pub(super) instead: bool,
@@ -223,7 +223,7 @@ impl<'a> Batch<'a> {
             self.recent.count(self.seq, self.now);
         }
         let Batch { before, seq, touched, added, instead, erased, .. } = self;
-        Ok(Left { added: Added { before, last: seq, features: touched }, tail: added, instead, erased })
+        Ok(Left { log: Added { before, last: seq, features: touched }, tail: added, instead, erased })
     }
 
     /// Writes what uses no time: nothing happens by it.

@@ -54,6 +54,9 @@ use submit::EXPIRE_AT_ONCE;
 use tokio::sync::oneshot;
 use writer::{Spare, Writer};
 
+/// So often a read that finds the tables behind the log waits until they are not.
+const LOOKS: usize = 2;
+
 /// The embedded store of one project.
 pub struct SqliteStore {
     path: PathBuf,
@@ -81,21 +84,21 @@ impl SqliteStore {
         &self,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
-        let (now, mut work) = (self.clock.now(), Some(work));
+        let (now, mut work) = (self.clock.now(), work);
         Box::pin(async move {
-            for last in [false, false, true] {
+            for _ in 0..LOOKS {
                 let seen = self.on_spare(|connection| {
                     let reader = Reader::begin(connection, &self.path, now)?;
-                    // Somebody may write all the time: what was committed before the first look is there by the last.
-                    let ready = last || !reader.is_behind()?;
-                    work.take_if(|_| ready).map(|work| work(&reader)).transpose()
+                    if reader.is_behind()? { Ok(Err(work)) } else { work(&reader).map(Ok) }
                 })?;
                 match seen {
-                    Some(seen) => return Ok(seen),
-                    None => self.settle().await?,
+                    Ok(seen) => return Ok(seen),
+                    Err(again) => work = again,
                 }
+                self.settle().await?;
             }
-            Err(writer::stopped(&self.path))
+            // Somebody writes all the time; what was committed before the first look is there by now.
+            self.read_log(work).await
         })
     }
 

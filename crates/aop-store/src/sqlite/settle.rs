@@ -21,12 +21,7 @@ impl Batch<'_> {
         )?;
         for (seq, text, operation) in rows {
             let event = parse_event(seq.unsigned_abs(), &text)?.stamped;
-            let (mut state, bytes) = self.current(&event.feature_id)?;
-            if let Some(id) = event.event.question_id()
-                && state.question(id).is_none()
-            {
-                state.questions.extend(self.question(&event.feature_id, id)?);
-            }
+            let (mut state, bytes) = self.state(&event.feature_id, event.event.question_id())?;
             state.evolve(&event);
             if let Some(change) = Change::written(std::slice::from_ref(&event), &state) {
                 self.added.take(change, seq);

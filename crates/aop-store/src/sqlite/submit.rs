@@ -38,12 +38,7 @@ impl Batch<'_> {
             return Ok(Receipt { envelope, seq: self.seq, fresh: false });
         }
         let feature_id = request.command.feature_id();
-        let (mut snapshot, mut bytes) = self.current(feature_id)?;
-        if let Some(id) = request.command.question_id()
-            && snapshot.question(id).is_none()
-        {
-            snapshot.questions.extend(self.question(feature_id, id)?);
-        }
+        let (snapshot, mut bytes) = self.state(feature_id, request.command.question_id())?;
         let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
         if let Some(expiry) = decision.expiry {
             self.write(expiry, None)?;
@@ -119,8 +114,21 @@ impl Batch<'_> {
         find(&self.added).or_else(|| if self.instead { None } else { find(&self.tail) })
     }
 
+    /// The feature, its open questions and the one that is named.
+    pub(super) fn state(
+        &mut self,
+        feature_id: &FeatureId,
+        named: Option<&QuestionId>,
+    ) -> Result<Kept, StoreError> {
+        let (mut state, bytes) = self.current(feature_id)?;
+        if let Some(id) = named.filter(|id| state.question(id).is_none()) {
+            state.questions.extend(self.question(feature_id, id)?);
+        }
+        Ok((state, bytes))
+    }
+
     /// The feature and its open questions.
-    pub(super) fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
+    fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
         if let Some(kept) = self.recent.take(feature_id) {
             return Ok(kept);
         }
@@ -145,11 +153,7 @@ impl Batch<'_> {
     }
 
     /// One question of the feature.
-    pub(super) fn question(
-        &self,
-        feature_id: &FeatureId,
-        id: &QuestionId,
-    ) -> Result<Option<Question>, StoreError> {
+    fn question(&self, feature_id: &FeatureId, id: &QuestionId) -> Result<Option<Question>, StoreError> {
         if let Some(question) = self.pending(|tail| tail.questions.get(id)) {
             return Ok(Some(question).filter(|question| question.feature_id == *feature_id).cloned());
         }

@@ -114,8 +114,8 @@ impl Worker {
             run("COMMIT")?;
             crash_point("after_commit");
             self.erased.fetch_or(left.erased, Ordering::Relaxed);
-            self.tail.publish(left.tail, left.instead, left.added.last);
-            Ok(left.added)
+            self.tail.publish(left.tail, left.instead, left.log.last);
+            Ok(left.log)
         });
         if result.is_err() {
             self.recent.clear();
