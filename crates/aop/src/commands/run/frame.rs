@@ -53,7 +53,7 @@ impl Picture {
         }
         let more = self.questions.len().saturating_sub(QUESTIONS);
         if more > 0 {
-            lines.push(yellow(&format!("… and {more} more questions (`aop questions`)")));
+            lines.push(yellow(&format!("… and {more} more (`aop questions` lists all)")));
         }
         lines.push(String::new());
         let answer = if keys && !self.questions.is_empty() { "a answers · " } else { "" };
