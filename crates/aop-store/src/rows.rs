@@ -8,7 +8,6 @@ use aop_kernel::lifecycle::Secret;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A row of the log of events, together with its line in words.
@@ -61,9 +60,9 @@ pub(crate) struct Change {
     pub(crate) spec: Option<String>,
     pub(crate) feature: Feature,
     /// The questions that are open then.
-    pub(crate) open: Vec<Question>,
+    pub(crate) open: Vec<Arc<Question>>,
     /// Those that the events are about.
-    pub(crate) questions: Vec<Question>,
+    pub(crate) questions: Vec<Arc<Question>>,
     /// Question id and answer.
     pub(crate) secrets: Vec<(String, String)>,
     /// The feature is over: none of its secrets may stay.
@@ -96,7 +95,18 @@ impl Change {
     /// The same for events that are written already.
     pub(crate) fn written(events: &[Stamped], state: &Snapshot) -> Option<Self> {
         let feature = state.feature.as_ref().filter(|_| !events.is_empty())?;
-        let touched: BTreeSet<_> = events.iter().filter_map(|stamped| stamped.event.question_id()).collect();
+        let is_touched = |question: &Question| {
+            events.iter().any(|stamped| stamped.event.question_id() == Some(&question.id))
+        };
+        let (mut open, mut questions) = (Vec::new(), Vec::new());
+        for question in &state.questions {
+            let (is_open, is_touched) = (question.is_open(), is_touched(question));
+            if is_open || is_touched {
+                let question = Arc::new(question.clone());
+                open.extend(is_open.then(|| Arc::clone(&question)));
+                questions.extend(is_touched.then_some(question));
+            }
+        }
         Some(Change {
             events: Vec::new(),
             spec: events.iter().find_map(|stamped| match &stamped.event {
@@ -104,8 +114,8 @@ impl Change {
                 _ => None,
             }),
             feature: feature.clone(),
-            open: state.open_questions().cloned().collect(),
-            questions: touched.into_iter().filter_map(|id| state.question(id)).cloned().collect(),
+            open,
+            questions,
             secrets: Vec::new(),
             wipes_secrets: feature.status.is_terminal(),
         })

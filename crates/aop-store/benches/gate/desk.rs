@@ -2,6 +2,7 @@
 
 use crate::calls::{call, question_id};
 use crate::place::Place;
+use crate::wait::wait;
 use crate::ways::floor::Bare;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::{Caller, Role};
@@ -70,15 +71,6 @@ impl Which {
 }
 
 pub(crate) const FLOOR: &str = "floor";
-
-/// Waits on a runtime of the thread's own.
-fn wait<T>(future: impl Future<Output = T>) -> T {
-    thread_local! {
-        static RUNTIME: tokio::runtime::Runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    }
-    RUNTIME.with(|runtime| runtime.block_on(future))
-}
 
 struct Ours(Service);
 

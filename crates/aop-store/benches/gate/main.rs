@@ -20,6 +20,7 @@ mod options;
 mod park;
 mod place;
 mod syncs;
+mod wait;
 mod ways;
 
 use aop_testkit::postgres::Server;

@@ -69,7 +69,7 @@ impl Glance<'_> {
             let (last, used) =
                 connect::counters(self.connection).map_err(|error| explain(self.path, &error))?;
             let is_due = question.is_open() && deadline.is_some_and(|at| at <= used.max(self.clock));
-            return Ok((last == seq && !is_due).then_some(Some(question)));
+            return Ok((last == seq && !is_due).then(|| Some((*question).clone())));
         }
         let seen = self.seen(id)?;
         if seen.last != seq && seen.last != seen.settled {

@@ -67,6 +67,8 @@ impl Recent {
     pub(super) fn keep(&mut self, id: FeatureId, mut state: Snapshot, bytes: usize) {
         state.questions.retain(Question::is_open);
         in_list_order(&mut state.questions);
+        // Room for more would stay empty in nearly all of them.
+        state.questions.shrink_to_fit();
         if self.bytes + bytes > ROOM {
             self.make_room();
         }

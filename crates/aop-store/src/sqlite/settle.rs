@@ -65,7 +65,7 @@ impl Batch<'_> {
     fn settle_feature(&self, ended: &Ended) -> Result<(), StoreError> {
         let FeatureRow { columns: (feature_id, status, adhoc, version), record } =
             FeatureRow::of(&ended.feature)?;
-        let open = open_ids(ended.open.iter());
+        let open = open_ids(ended.open.iter().map(|question| &**question));
         self.execute(
             "INSERT INTO features (project, feature_id, status, adhoc, version, record, open, last)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)

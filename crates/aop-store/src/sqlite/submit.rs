@@ -133,7 +133,7 @@ impl Batch<'_> {
             return Ok(kept);
         }
         if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
-            let mut questions = ended.open.clone();
+            let mut questions: Vec<_> = ended.open.iter().map(|question| (**question).clone()).collect();
             in_list_order(&mut questions);
             let bytes = RECORD * (1 + questions.len());
             return Ok((Snapshot { feature: Some(ended.feature.clone()), questions }, bytes));
@@ -155,7 +155,7 @@ impl Batch<'_> {
     /// One question of the feature.
     fn question(&self, feature_id: &FeatureId, id: &QuestionId) -> Result<Option<Question>, StoreError> {
         if let Some(question) = self.pending(|tail| tail.questions.get(id)) {
-            return Ok(Some(question).filter(|question| question.feature_id == *feature_id).cloned());
+            return Ok((question.feature_id == *feature_id).then(|| (**question).clone()));
         }
         self.record(feature_id, id.as_str())?.map(|record| parse_question(&record)).transpose()
     }

@@ -14,11 +14,10 @@ const LONG: usize = 1_024;
 const LARGE: usize = 1024 * 1024;
 
 /// A feature as the end of the log leaves it.
-#[derive(Clone)]
 pub(super) struct Ended {
     pub(super) feature: Feature,
     /// Its open questions.
-    pub(super) open: Vec<Question>,
+    pub(super) open: Vec<Arc<Question>>,
     /// Its last event.
     pub(super) last: i64,
 }
@@ -29,8 +28,8 @@ pub(super) struct Tail {
     /// The last event of the project.
     pub(super) seq: u64,
     pub(super) specs: Vec<(FeatureId, String)>,
-    pub(super) features: HashMap<FeatureId, Ended>,
-    pub(super) questions: HashMap<QuestionId, Question>,
+    pub(super) features: HashMap<FeatureId, Arc<Ended>>,
+    pub(super) questions: HashMap<QuestionId, Arc<Question>>,
     /// The event that tells what came of each.
     pub(super) operations: HashMap<String, i64>,
     /// How long its events are.
@@ -63,7 +62,7 @@ impl Tail {
         let Change { spec, feature, open, questions, .. } = change;
         self.specs.extend(spec.map(|spec| (feature.id.clone(), spec)));
         self.questions.extend(questions.into_iter().map(|question| (question.id.clone(), question)));
-        self.features.insert(feature.id.clone(), Ended { feature, open, last });
+        self.features.insert(feature.id.clone(), Arc::new(Ended { feature, open, last }));
     }
 
     /// Takes what came later.

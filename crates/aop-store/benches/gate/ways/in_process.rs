@@ -2,6 +2,7 @@
 
 use super::{Cycle, Way, answer, question};
 use crate::calls::{call, create, question_id};
+use crate::wait::wait;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::tools::Tool;
 use aop_store::Service;
@@ -19,17 +20,16 @@ impl Way for InProcess {
     }
 
     fn caller(&self, id: &str) -> Cycle<'_> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (service, id) = (&self.service, id.to_owned());
         let feature = FeatureId::parse(&id).unwrap();
-        runtime.block_on(create(service, &id));
+        wait(create(service, &id));
         // One call is like the other but for its operation and its question.
         let mut asks = question(&id, 0);
         let mut answers = answer(&id, &Value::Null, 0);
         Box::new(move |number| {
             asks["operation_id"] = format!("ask-{id}-{number}").into();
             answers["operation_id"] = format!("answer-{id}-{number}").into();
-            runtime.block_on(async {
+            wait(async {
                 let asked = question_id(&call(service, Tool::QuestionCreate, &asks).await);
                 answers["question_id"] = asked.as_str().into();
                 let mut changes = service.store.changes_of(&feature);
