@@ -44,8 +44,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = open_existing(path)?;
     let settings = || {
         connection.pragma_update(None, "query_only", true)?;
-        // Half a MiB: every commit empties it anyway, and there are as many as read at once.
-        connection.pragma_update(None, "cache_size", -512)
+        // A quarter of a MiB: every commit empties it anyway, and there are as many as read at once.
+        connection.pragma_update(None, "cache_size", -256)
     };
     settings().map_err(|error| explain(path, &error))?;
     Ok(connection)
@@ -64,8 +64,8 @@ pub(super) fn open_writer(path: &Path, spare: Option<Connection>) -> Result<Conn
         connection.pragma_update(None, "secure_delete", true)?;
         // What a savepoint may have to undo is kept in memory, not in a temporary file.
         connection.pragma_update(None, "temp_store", "MEMORY")?;
-        // 1 MiB: the upper levels of every index stay at hand; the system keeps the rest of what is read often.
-        connection.pragma_update(None, "cache_size", -1_024)?;
+        // Half a MiB: the upper levels of every index stay at hand; the system keeps the rest of what is read often.
+        connection.pragma_update(None, "cache_size", -512)?;
         // The writer checkpoints itself, after the callers have their replies.
         connection.pragma_update(None, "wal_autocheckpoint", 0)
     };

@@ -113,12 +113,14 @@ impl SqliteStore {
         )
     }
 
-    /// Brings the tables up to the log, on this thread or with the next batch.
+    /// Brings the tables up to the log, on this thread or after the next batch.
     async fn settle(&self) -> Result<(), StoreError> {
-        match self.writer.settle_here() {
-            Some(settled) => settled,
-            None => self.write_in_turn(|batch| batch.settle()).await,
+        if let Some(settled) = self.writer.settle_here() {
+            return settled;
         }
+        let (reply, answer) = oneshot::channel();
+        self.writer.settle_in_turn(reply)?;
+        answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path)))
     }
 
     /// Runs one read that usually is a single statement, and so a snapshot of its own; only where that does not tell

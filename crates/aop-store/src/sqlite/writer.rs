@@ -30,7 +30,23 @@ const QUIET: Duration = Duration::from_millis(5);
 /// Told how the commit went; answers its caller.
 type Finish = Box<dyn FnOnce(&Result<(), StoreError>) + Send>;
 /// One queued write; without a batch (there was none to be had) it only gives its `Finish`.
-type Job = Box<dyn FnOnce(Option<&mut Batch<'_>>) -> Finish + Send>;
+type Write = Box<dyn FnOnce(Option<&mut Batch<'_>>) -> Finish + Send>;
+/// Told how it went.
+type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// What the thread is asked for.
+enum Job {
+    Write(Write),
+    /// To bring the tables up to the log.
+    Settle(Reply<()>),
+}
+
+/// What to do when another process holds the lock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lock {
+    Try,
+    Wait,
+}
 
 /// Connections for reading.
 pub(super) type Spare = Arc<Mutex<Vec<Connection>>>;
@@ -94,12 +110,17 @@ impl Desk {
     }
 
     /// Brings the tables up to the log, if the lock is to be had.
-    fn settle(&self, held: &mut MutexGuard<'_, Option<Worker>>) -> Option<Result<(), StoreError>> {
-        let settled = match self.ready(held) {
-            Ok(worker) if worker.lock.try_lock().is_err() => return None,
-            Ok(worker) => worker.settle(),
-            Err(error) => Err(error),
-        };
+    fn settle(
+        &self,
+        held: &mut MutexGuard<'_, Option<Worker>>,
+        lock: Lock,
+    ) -> Option<Result<(), StoreError>> {
+        let settled = self.ready(held).and_then(|worker| match lock {
+            Lock::Try if worker.lock.try_lock().is_err() => Ok(None),
+            Lock::Try => worker.settle().map(Some),
+            Lock::Wait => worker.wait_for_lock().and_then(|()| worker.settle()).map(Some),
+        });
+        let settled = settled.transpose()?;
         if settled.is_err() {
             **held = None;
         }
@@ -192,16 +213,21 @@ impl Writer {
         if self.desk.queued.load(Ordering::SeqCst) > 0 {
             return None;
         }
-        self.desk.settle(&mut held)
+        self.desk.settle(&mut held, Lock::Try)
+    }
+
+    /// Has the thread bring the tables up to the log, behind the writes that queue already.
+    pub(super) fn settle_in_turn(&self, reply: Reply<()>) -> Result<(), StoreError> {
+        self.send(Job::Settle(reply))
     }
 
     /// Queues a write; its caller hears of it after the commit.
     pub(super) fn enqueue<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Batch<'_>) -> Result<T, StoreError> + Send + 'static,
-        reply: oneshot::Sender<Result<T, StoreError>>,
+        reply: Reply<T>,
     ) -> Result<(), StoreError> {
-        let job: Job = Box::new(move |batch| {
+        self.send(Job::Write(Box::new(move |batch| {
             let result = batch.map(|batch| batch.member(work));
             Box::new(move |commit| {
                 let outcome = match (result, commit) {
@@ -215,7 +241,10 @@ impl Writer {
                 // A caller that stopped waiting loses nothing: its operation id tells it later.
                 let _ = reply.send(outcome);
             })
-        });
+        })))
+    }
+
+    fn send(&self, job: Job) -> Result<(), StoreError> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let job = match &*running {
             Some((queue, _)) => {
@@ -263,7 +292,7 @@ impl Desk {
                 None => jobs.recv().ok(),
                 Some(Ok(first)) => Some(first),
                 Some(Err(RecvTimeoutError::Disconnected)) => None,
-                Some(Err(RecvTimeoutError::Timeout)) => match self.settle(&mut self.seize()) {
+                Some(Err(RecvTimeoutError::Timeout)) => match self.settle(&mut self.seize(), Lock::Try) {
                     Some(Ok(())) => continue,
                     // Somebody else writes, and will settle, or it cannot be done now.
                     Some(Err(_)) | None => jobs.recv().ok(),
@@ -279,31 +308,50 @@ impl Desk {
                 }
             }
             self.queued.fetch_sub(batch.len(), Ordering::SeqCst);
-            self.commit(&mut held, batch);
+            self.work_off(&mut held, batch);
+        }
+    }
+
+    /// The writes in one commit, then what is to be done for the tables, which needs no sync.
+    fn work_off(&self, held: &mut MutexGuard<'_, Option<Worker>>, jobs: Vec<Job>) {
+        let (mut writes, mut settles) = (Vec::with_capacity(jobs.len()), Vec::new());
+        for job in jobs {
+            match job {
+                Job::Write(write) => writes.push(write),
+                Job::Settle(reply) => settles.push(reply),
+            }
+        }
+        if !writes.is_empty() {
+            self.commit(held, writes);
+        }
+        let lock = if settles.is_empty() { Lock::Try } else { Lock::Wait };
+        let is_wanted = lock == Lock::Wait || self.tail.look().is_long();
+        if let Some(settled) = is_wanted.then(|| self.settle(held, lock)).flatten() {
+            for reply in settles {
+                // Whoever stopped waiting does not mind.
+                let _ = reply.send(settled.clone());
+            }
+        }
+        if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
+            worker.checkpoint();
         }
     }
 
     /// One transaction for all of them, then one answer for each.
-    fn commit(&self, held: &mut MutexGuard<'_, Option<Worker>>, mut jobs: Vec<Job>) {
-        let mut finishes = Vec::with_capacity(jobs.len());
-        let company = if jobs.len() == 1 { Company::Alone } else { Company::Others };
+    fn commit(&self, held: &mut MutexGuard<'_, Option<Worker>>, mut writes: Vec<Write>) {
+        let mut finishes = Vec::with_capacity(writes.len());
+        let company = if writes.len() == 1 { Company::Alone } else { Company::Others };
         let outcome = self.ready(held).and_then(|worker| {
-            worker.lock.lock().map_err(|error| {
-                unavailable(&self.path, &error.to_string(), "check the permissions of .aop/write.lock")
-            })?;
-            worker.transact(company, |batch| finishes.extend(jobs.drain(..).map(|job| job(Some(batch)))))
+            worker.wait_for_lock()?;
+            worker.transact(company, |batch| {
+                finishes.extend(writes.drain(..).map(|write| write(Some(batch))));
+            })
         });
-        finishes.extend(jobs.into_iter().map(|job| job(None)));
+        finishes.extend(writes.into_iter().map(|write| write(None)));
         self.announce(&outcome);
         let outcome = outcome.map(drop);
         for finish in finishes {
             finish(&outcome);
-        }
-        if self.tail.look().is_long() {
-            self.settle(held);
-        }
-        if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
-            worker.checkpoint();
         }
     }
 }

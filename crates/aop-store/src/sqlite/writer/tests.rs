@@ -127,6 +127,21 @@ fn every_commit_that_is_answered_is_synced_also_after_one_that_was_not() {
     full();
 }
 
+#[test]
+fn the_tables_are_brought_up_once_another_process_is_done_writing() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let writer = writer(dir.path());
+    writer.write_here(spec_now).map_err(drop).unwrap().unwrap();
+    let other = open_lock(&dir.path().join("aop.db")).unwrap();
+    other.lock().unwrap();
+    assert!(writer.settle_here().is_none(), "nobody settles beside another process");
+    let (reply, mut answer) = oneshot::channel();
+    writer.settle_in_turn(reply).unwrap();
+    assert!(answer.try_recv().is_err(), "nor in turn");
+    other.unlock().unwrap();
+    answer.blocking_recv().unwrap().unwrap();
+}
+
 fn spec_now(batch: &mut Batch<'_>) -> Result<(), StoreError> {
     batch.execute("DELETE FROM specs", ()).map(drop)
 }
