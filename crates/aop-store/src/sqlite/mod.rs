@@ -86,12 +86,13 @@ impl SqliteStore {
     ) -> Pending<'_, T> {
         let (now, mut work) = (self.clock.now(), work);
         Box::pin(async move {
-            for _ in 0..LOOKS {
-                let seen = self.on_spare(|connection| {
+            for look in 0..LOOKS {
+                let read = |connection: &Connection| {
                     let reader = Reader::begin(connection, &self.path, now)?;
                     if reader.is_behind()? { Ok(Err(work)) } else { work(&reader).map(Ok) }
-                })?;
-                match seen {
+                };
+                let seen = if look == 0 { self.on_spare(read) } else { self.on_spare_or_writers(read) };
+                match seen? {
                     Ok(seen) => return Ok(seen),
                     Err(again) => work = again,
                 }
@@ -155,6 +156,18 @@ impl SqliteStore {
         let result = read(&connection);
         spare().push(connection);
         result
+    }
+
+    /// The same for whoever has just settled: to do so the writer may have taken the only connection there was, and
+    /// to open another costs as much as most reads.
+    fn on_spare_or_writers<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if !self.spare.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            return self.on_spare(read);
+        }
+        self.writer.read_here(read).unwrap_or_else(|read| self.on_spare(read))
     }
 
     /// Runs one write, on this thread or inside the next batch, and answers after its commit.

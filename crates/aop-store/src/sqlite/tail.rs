@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// With more rows than this, or more bytes, it is written to the tables even if nobody looks there.
-const LONG: usize = 1_024;
+const LONG: usize = 512;
 const LARGE: usize = 1024 * 1024;
 
 /// A feature as the end of the log leaves it.
