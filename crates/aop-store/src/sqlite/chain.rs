@@ -8,16 +8,20 @@ use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::ops::ControlFlow::{self, Break, Continue};
 
 /// Before all events.
 const START: i64 = 0;
 
+/// So many events of others in a row are passed over before the next one is looked up by its number.
+const OTHERS: usize = 8;
+
 impl Reader<'_> {
-    /// Goes from the last event back to the first after `after`, and shows each as the statement finds it by its
-    /// number. The statement's first column is the event before.
+    /// Goes from the last event back to the first after `after`, and shows each. The statement gives all events from a
+    /// number back, of any feature: first the number, then that of the event before it of the same feature.
     fn walk<T>(
         &self,
         id: &FeatureId,
@@ -35,19 +39,33 @@ impl Reader<'_> {
         super::plan::note(self.connection, sql);
         let explained = |error: rusqlite::Error| explain(self.path, &error);
         let mut statement = self.connection.prepare_cached(sql).map_err(explained)?;
-        let mut next = last.into_iter().next();
-        while let Some(seq) = next.filter(|seq| *seq > after) {
-            let found =
-                statement.query_row([seq], |row| Ok((row.get::<_, Option<i64>>(0)?, map(row)?))).optional();
-            let Some((previous, event)) = found.map_err(explained)? else {
-                let cause = "it is missing from the log".to_owned();
-                return Err(StoreError::Damaged { place: format!("event {seq}"), cause });
-            };
-            if show(seq, event)?.is_break() {
-                break;
+        let mut next = last.into_iter().next().filter(|seq| *seq > after);
+        while let Some(first) = next {
+            let mut rows = statement.query([first]).map_err(explained)?;
+            let mut others = 0;
+            while let Some(seq) = next.filter(|_| others < OTHERS) {
+                let row = rows.next().map_err(explained)?;
+                let number = row.map(|row| row.get::<_, i64>(0)).transpose().map_err(explained)?;
+                let row = match (number, row) {
+                    (Some(number), Some(row)) if number == seq => row,
+                    (Some(number), _) if number > seq => {
+                        others += 1;
+                        continue;
+                    }
+                    _ => {
+                        let cause = "it is missing from the log".to_owned();
+                        return Err(StoreError::Damaged { place: format!("event {seq}"), cause });
+                    }
+                };
+                let read = || Ok((row.get::<_, Option<i64>>(1)?, map(row)?));
+                let (previous, event) = read().map_err(explained)?;
+                if show(seq, event)?.is_break() {
+                    return Ok(());
+                }
+                others = 0;
+                // A chain that a damaged file bends forwards ends there.
+                next = previous.filter(|previous| (after + 1..seq).contains(previous));
             }
-            // A chain that a damaged file bends forwards ends there.
-            next = previous.filter(|previous| *previous < seq);
         }
         Ok(())
     }
@@ -58,7 +76,7 @@ impl Reader<'_> {
         self.walk(
             id,
             after,
-            "SELECT previous FROM events WHERE seq = ?1",
+            "SELECT seq, previous FROM events WHERE seq <= ?1 ORDER BY seq DESC",
             |_| Ok(()),
             |seq, ()| {
                 if numbers.len() >= limit {
@@ -81,8 +99,8 @@ impl Reader<'_> {
         self.walk(
             id,
             after,
-            "SELECT previous, question_id FROM events WHERE seq = ?1",
-            |row| row.get::<_, Option<String>>(1),
+            "SELECT seq, previous, question_id FROM events WHERE seq <= ?1 ORDER BY seq DESC",
+            |row| row.get::<_, Option<String>>(2),
             |_, question| question.map_or(Ok(Continue(())), &mut show),
         )
     }
@@ -125,10 +143,13 @@ impl Reader<'_> {
         self.walk(
             id,
             START,
-            "SELECT previous, at, line FROM events WHERE seq = ?1",
+            "SELECT seq, previous, at, line FROM events WHERE seq <= ?1 ORDER BY seq DESC",
             |row| {
-                let at = Timestamp::from_millis(row.get(1)?);
-                Ok(format!("- {at} {}\n", row.get_ref(2)?.as_str()?))
+                let (at, line) = (Timestamp::from_millis(row.get(2)?), row.get_ref(3)?.as_str()?);
+                // Room for all of it: to grow there would cost more than to write it.
+                let mut text = String::with_capacity(line.len() + 32);
+                let _ = writeln!(text, "- {at} {line}");
+                Ok(text)
             },
             |_, line| {
                 lines.push(line);

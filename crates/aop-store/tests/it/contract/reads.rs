@@ -32,6 +32,7 @@ on_every_backend!(
     the_inbox_shows_nothing_that_the_clock_has_closed,
     the_inbox_is_counted_a_thousand_beyond_the_page_and_says_that_there_are_more,
     the_last_events_of_a_feature_are_read_backwards,
+    the_events_of_a_feature_are_found_however_many_of_others_lie_between,
 );
 
 async fn reads_present_expiry_without_writing_and_agree_with_the_later_commit(w: &World) {
@@ -471,4 +472,27 @@ async fn the_last_events_of_a_feature_are_read_backwards(w: &World) {
     }
     backwards.reverse();
     assert_eq!(backwards, all);
+}
+
+async fn the_events_of_a_feature_are_found_however_many_of_others_lie_between(w: &World) {
+    w.feature("a").await;
+    w.feature("b").await;
+    for others in [0, 0, 1, 7, 8, 9, 20, 0] {
+        for name in std::iter::repeat_n("b", others).chain(["a"]) {
+            let note = json!({"feature_id": name, "note": name});
+            w.call(Role::Human, "feature.log_append", note).await.unwrap();
+        }
+    }
+    for name in ["a", "b"] {
+        let mut own = w.store.events(EventPage::default()).await.unwrap();
+        own.retain(|event| event.stamped.feature_id.as_str() == name);
+        let page = EventPage { feature: Some(feature_id(name)), ..EventPage::default() };
+        assert_eq!(w.store.events(page.clone()).await.unwrap(), own);
+        let rest = EventPage { after: own[2].seq, ..page };
+        assert_eq!(w.store.events(rest).await.unwrap(), own[3..]);
+        let log = w.store.feature_files(feature_id(name), 0).await.unwrap().unwrap().log;
+        assert_eq!(log.lines().count(), own.len());
+        own.reverse();
+        assert_eq!(w.store.last_events(feature_id(name), None, usize::MAX).await.unwrap(), own);
+    }
 }
