@@ -16,8 +16,8 @@ use std::ops::ControlFlow::{self, Break, Continue};
 /// Before all events.
 const START: i64 = 0;
 
-/// So many events of others in a row are passed over before the next one is looked up by its number.
-const OTHERS: usize = 8;
+/// An event that is further back than this is looked up by its number; others in between are passed over.
+const NEAR: i64 = 8;
 
 impl Reader<'_> {
     /// Goes from the last event back to the first after `after`, and shows each. The statement gives all events from a
@@ -42,16 +42,13 @@ impl Reader<'_> {
         let mut next = last.into_iter().next().filter(|seq| *seq > after);
         while let Some(first) = next {
             let mut rows = statement.query([first]).map_err(explained)?;
-            let mut others = 0;
-            while let Some(seq) = next.filter(|_| others < OTHERS) {
+            let mut near = first;
+            while let Some(seq) = next.filter(|seq| near - seq <= NEAR) {
                 let row = rows.next().map_err(explained)?;
                 let number = row.map(|row| row.get::<_, i64>(0)).transpose().map_err(explained)?;
                 let row = match (number, row) {
                     (Some(number), Some(row)) if number == seq => row,
-                    (Some(number), _) if number > seq => {
-                        others += 1;
-                        continue;
-                    }
+                    (Some(number), _) if number > seq => continue,
                     _ => {
                         let cause = "it is missing from the log".to_owned();
                         return Err(StoreError::Damaged { place: format!("event {seq}"), cause });
@@ -62,7 +59,7 @@ impl Reader<'_> {
                 if show(seq, event)?.is_break() {
                     return Ok(());
                 }
-                others = 0;
+                near = seq;
                 // A chain that a damaged file bends forwards ends there.
                 next = previous.filter(|previous| (after + 1..seq).contains(previous));
             }

@@ -3,7 +3,7 @@
 //! One connection writes. Callers queue for it, the queue is drained into one commit, replies go out after it; a
 //! caller that finds nobody writing commits itself. Other processes may write too: a lock file makes them a fair
 //! queue. Reads have connections of their own and wait for nobody, unless the tables lack what the log has; a short one may
-//! use the writer's while nobody writes.
+//! use the writer's while nobody writes, and so may one for whose sake the writer has just taken its connection.
 
 mod batch;
 mod bell;
@@ -86,17 +86,18 @@ impl SqliteStore {
     ) -> Pending<'_, T> {
         let (now, mut work) = (self.clock.now(), work);
         Box::pin(async move {
-            for look in 0..LOOKS {
+            let mut lent = false;
+            for _ in 0..LOOKS {
                 let read = |connection: &Connection| {
                     let reader = Reader::begin(connection, &self.path, now)?;
                     if reader.is_behind()? { Ok(Err(work)) } else { work(&reader).map(Ok) }
                 };
-                let seen = if look == 0 { self.on_spare(read) } else { self.on_spare_or_writers(read) };
+                let seen = if lent { self.on_writers(read) } else { self.on_spare(read) };
                 match seen? {
                     Ok(seen) => return Ok(seen),
                     Err(again) => work = again,
                 }
-                self.settle().await?;
+                lent = self.settle().await?;
             }
             // Somebody writes all the time; what was committed before the first look is there by now.
             self.read_log(work).await
@@ -114,14 +115,15 @@ impl SqliteStore {
         )
     }
 
-    /// Brings the tables up to the log, on this thread or after the next batch.
-    async fn settle(&self) -> Result<(), StoreError> {
+    /// Brings the tables up to the log, on this thread or after the next batch; whether the writer took its connection
+    /// for that.
+    async fn settle(&self) -> Result<bool, StoreError> {
         if let Some(settled) = self.writer.settle_here() {
             return settled;
         }
         let (reply, answer) = oneshot::channel();
         self.writer.settle_in_turn(reply)?;
-        answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path)))
+        answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path))).map(|()| false)
     }
 
     /// Runs one read that usually is a single statement, and so a snapshot of its own; only where that does not tell
@@ -158,15 +160,12 @@ impl SqliteStore {
         result
     }
 
-    /// The same for whoever has just settled: to do so the writer may have taken the only connection there was, and
-    /// to open another costs as much as most reads.
-    fn on_spare_or_writers<T>(
+    /// The same for whoever has just had the writer take such a connection: it is lent back, because to open another
+    /// costs as much as most reads.
+    fn on_writers<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        if !self.spare.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            return self.on_spare(read);
-        }
         self.writer.read_here(read).unwrap_or_else(|read| self.on_spare(read))
     }
 

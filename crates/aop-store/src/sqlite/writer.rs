@@ -1,7 +1,7 @@
-//! Writing. Mutations queue for one thread that drains the queue into one transaction, commits, then answers. A
-//! caller that finds nobody writing commits on its own thread instead: to hand a write over and its answer back
-//! costs as much as to decide it. All this starts with the first write, so a command that only reads never pays
-//! for it.
+//! Writing. Mutations queue for one thread that drains the queue into one transaction, commits, then answers; behind
+//! them it brings the tables up to the log for whoever waits to read there. A caller that finds nobody writing commits on
+//! its own thread instead: to hand a write over and its answer back costs as much as to decide it. All this starts with
+//! the first write, so a command that only reads, and finds the tables up to date, never pays for it.
 
 use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
@@ -70,7 +70,7 @@ pub(super) struct Desk {
     erased: Arc<AtomicBool>,
     /// Whoever holds it writes.
     worker: Mutex<Option<Worker>>,
-    /// Writes in the queue that the thread has not taken yet: nobody overtakes them.
+    /// What queues for the thread and was not taken yet: nobody overtakes it.
     queued: AtomicUsize,
 }
 
@@ -109,7 +109,7 @@ impl Desk {
         held.is_ok_and(|worker| worker.as_ref().is_some_and(Worker::wrote_last))
     }
 
-    /// Brings the tables up to the log, if the lock is to be had.
+    /// Brings the tables up to the log; nothing comes of it where the lock is only tried and another process has it.
     fn settle(
         &self,
         held: &mut MutexGuard<'_, Option<Worker>>,
@@ -207,13 +207,15 @@ impl Writer {
         Ok(outcome.and_then(|_| result.unwrap_or_else(|| Err(stopped(&desk.path)))))
     }
 
-    /// Brings the tables up to the log on this thread, if nobody writes or queues for it, in this process or another.
-    pub(super) fn settle_here(&self) -> Option<Result<(), StoreError>> {
+    /// Brings the tables up to the log on this thread, if nobody writes or queues for it, in this process or another;
+    /// whether a connection was taken for that.
+    pub(super) fn settle_here(&self) -> Option<Result<bool, StoreError>> {
         let mut held = self.desk.worker.try_lock().ok()?;
         if self.desk.queued.load(Ordering::SeqCst) > 0 {
             return None;
         }
-        self.desk.settle(&mut held, Lock::Try)
+        let takes = held.is_none();
+        Some(self.desk.settle(&mut held, Lock::Try)?.map(|()| takes))
     }
 
     /// Has the thread bring the tables up to the log, behind the writes that queue already.
@@ -292,11 +294,17 @@ impl Desk {
                 None => jobs.recv().ok(),
                 Some(Ok(first)) => Some(first),
                 Some(Err(RecvTimeoutError::Disconnected)) => None,
-                Some(Err(RecvTimeoutError::Timeout)) => match self.settle(&mut self.seize(), Lock::Try) {
-                    Some(Ok(())) => continue,
-                    // Somebody else writes, and will settle, or it cannot be done now.
-                    Some(Err(_)) | None => jobs.recv().ok(),
-                },
+                Some(Err(RecvTimeoutError::Timeout)) => {
+                    let mut held = self.seize();
+                    let settled = self.settle(&mut held, Lock::Try);
+                    self.checkpoint(&mut held);
+                    drop(held);
+                    match settled {
+                        Some(Ok(())) => continue,
+                        // Somebody else writes, and will settle, or it cannot be done now.
+                        Some(Err(_)) | None => jobs.recv().ok(),
+                    }
+                }
             };
             let Some(first) = first else { return };
             let mut held = self.seize();
@@ -332,6 +340,10 @@ impl Desk {
                 let _ = reply.send(settled.clone());
             }
         }
+        self.checkpoint(held);
+    }
+
+    fn checkpoint(&self, held: &mut MutexGuard<'_, Option<Worker>>) {
         if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
             worker.checkpoint();
         }

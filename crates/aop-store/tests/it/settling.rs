@@ -7,6 +7,7 @@ use aop_kernel::status::Status;
 use aop_store::{Entry, StoreError};
 use rusqlite::Connection;
 use serde_json::{Value, json};
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -121,6 +122,25 @@ fn another_process_reads_what_is_in_the_log_alone() {
         assert!(!wait(one.store.question(question_id(&id))).unwrap().unwrap().is_open());
     }
     wait(two.check());
+}
+
+#[test]
+fn a_list_waits_for_another_process_that_writes_and_then_holds_what_is_in_the_log_alone() {
+    let dir = TempDir::new().unwrap();
+    let w = world(dir.path());
+    wait(w.feature("a"));
+    let id = wait(w.ask("a"));
+    assert!(unsettled(dir.path()) > 0);
+    let other = File::open(dir.path().join("write.lock")).unwrap();
+    other.lock().unwrap();
+    std::thread::scope(|scope| {
+        let list = scope.spawn(|| wait(w.list("a", "open")));
+        assert!(!list.is_finished(), "it cannot be: nobody can bring the tables up to the log");
+        other.unlock().unwrap();
+        assert_eq!(list.join().unwrap(), [id]);
+    });
+    assert_eq!(unsettled(dir.path()), 0);
+    wait(w.check());
 }
 
 #[test]

@@ -403,6 +403,24 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
     }
 }
 
+#[test]
+fn a_hole_among_the_events_of_a_feature_is_named_and_a_chain_bent_forwards_ends() {
+    let dir = TempDir::new().unwrap();
+    let w = world(dir.path());
+    wait(w.feature("a"));
+    for _ in 0..3 {
+        wait(w.call(Role::Human, "feature.log_append", json!({"feature_id": "a", "note": "n"}))).unwrap();
+    }
+    wait(w.show("a"));
+    let last = || wait(w.store.last_events(feature_id("a"), None, 9));
+    assert_eq!(last().unwrap().len(), 4);
+    tamper(dir.path(), "UPDATE events SET previous = 4 WHERE seq = 3");
+    assert_eq!(last().unwrap().len(), 2);
+    tamper(dir.path(), "DELETE FROM events WHERE seq = 3");
+    let error = last().unwrap_err();
+    assert!(matches!(&error, StoreError::Damaged { place, .. } if place == "event 3"), "{error:?}");
+}
+
 /// The pages of an erased secret are overwritten, in the file and in its log.
 #[test]
 fn a_forgotten_secret_is_in_no_file_of_the_store() {

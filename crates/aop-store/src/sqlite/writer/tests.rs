@@ -118,6 +118,11 @@ fn every_commit_that_is_answered_is_synced_also_after_one_that_was_not() {
     full();
     writer.settle_here().unwrap().unwrap();
     full();
+    let (reply, answer) = oneshot::channel();
+    writer.settle_in_turn(reply).unwrap();
+    answer.blocking_recv().unwrap().unwrap();
+    drop(writer.desk.seize());
+    full();
     let connection = open_writer(&dir.path().join("aop.db"), None).unwrap();
     let unsettle =
         "INSERT INTO events (project, seq, feature_id, at, line, event) VALUES (1, 1, 'a', 0, '', '{')";
@@ -125,21 +130,6 @@ fn every_commit_that_is_answered_is_synced_also_after_one_that_was_not() {
     writer.settle_here().unwrap().unwrap_err();
     connection.execute("DELETE FROM events", ()).unwrap();
     full();
-}
-
-#[test]
-fn the_tables_are_brought_up_once_another_process_is_done_writing() {
-    let dir = tempfile::TempDir::new().unwrap();
-    let writer = writer(dir.path());
-    writer.write_here(spec_now).map_err(drop).unwrap().unwrap();
-    let other = open_lock(&dir.path().join("aop.db")).unwrap();
-    other.lock().unwrap();
-    assert!(writer.settle_here().is_none(), "nobody settles beside another process");
-    let (reply, mut answer) = oneshot::channel();
-    writer.settle_in_turn(reply).unwrap();
-    assert!(answer.try_recv().is_err(), "nor in turn");
-    other.unlock().unwrap();
-    answer.blocking_recv().unwrap().unwrap();
 }
 
 fn spec_now(batch: &mut Batch<'_>) -> Result<(), StoreError> {
