@@ -57,7 +57,9 @@ pub(crate) fn count(options: &Options, folder: &Path, place: &Place, server: Opt
         if slow && Some(&callers) == options.callers.last() {
             continue;
         }
-        let each = (options.traced / callers / if slow { 5 } else { 1 }).max(2);
+        // Many callers share syncs as it happens: only over some cycles of each is that a rate.
+        let least = if callers > 1 { 10 } else { 2 };
+        let each = (options.traced / callers / if slow { 5 } else { 1 }).max(least);
         let traced = |each: u64| Traced {
             place: place.clone(),
             folder: folder.join(format!("traced-{}-{callers}-{each}", way.replace(' ', "-"))),

@@ -93,21 +93,21 @@ fn open_existing(path: &Path) -> Result<Connection, StoreError> {
 fn state_of(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id").map_err(|error| explain(path, &error))?;
-    let version = pragma("user_version").map_err(|error| explain(path, &error))?;
-    let found = usize::try_from(version).unwrap_or_default();
-    let tables: i64 = connection
-        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-        .map_err(|error| explain(path, &error))?;
-    if tables == 0 {
-        return Ok(0);
-    }
     if application != APPLICATION_ID {
+        let tables: i64 = connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .map_err(|error| explain(path, &error))?;
+        if tables == 0 {
+            return Ok(0);
+        }
         return Err(unavailable(
             path,
             "this is a database, but not one of aop's",
             "move the file away; `aop init` makes a new store",
         ));
     }
+    let version = pragma("user_version").map_err(|error| explain(path, &error))?;
+    let found = usize::try_from(version).unwrap_or_default();
     if found > MIGRATIONS.len() {
         return Err(unavailable(path, "the store was written by a newer aop", "update aop on this machine"));
     }
