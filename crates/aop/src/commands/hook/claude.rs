@@ -69,7 +69,7 @@ struct Hook {
 impl Hook {
     fn decide(&self) -> Result<Decision, Refusal> {
         if let Some(question) = self.recorded(&self.call.tool_use_id)? {
-            return self.by_record(question);
+            return self.by_record(&question);
         }
         match (self.turn.mode(), self.concern, self.turn.permissions()) {
             (Mode::Auto, Concern::Question, _) => return Ok(deny(NOBODY)),
@@ -122,7 +122,8 @@ impl Hook {
             Ok(envelope) => {
                 crash_point("hook_recorded");
                 let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
-                self.by_record(self.question(&id)?)
+                // Also if it was answered in this very moment: the answer is told by whoever claims its delivery.
+                self.put_aside(&self.question(&id)?)
             }
             Err(refusal) => self.refused(refusal),
         }
@@ -178,22 +179,21 @@ impl Hook {
             && own.iter().all(|own| own["question"].as_str().is_some_and(|text| prompt.contains(text)))
     }
 
-    fn by_record(&self, question: Question) -> Result<Decision, Refusal> {
-        let question = if question.is_open() {
-            match self.patience() {
-                Waits::No => {
-                    self.note(&question, Waits::No)?;
-                    return Ok(Decision::Defer);
-                }
-                waits => match self.wait(&question, waits)? {
-                    Some(question) => question,
-                    None => return Ok(Decision::Defer),
-                },
-            }
-        } else {
-            question
-        };
-        self.ended(&question)
+    fn by_record(&self, question: &Question) -> Result<Decision, Refusal> {
+        if question.is_open() { self.put_aside(question) } else { self.ended(question) }
+    }
+
+    /// Leaves it to the driver who delivers the end of the question, and when.
+    fn put_aside(&self, question: &Question) -> Result<Decision, Refusal> {
+        let waits = self.patience();
+        if waits == Waits::No {
+            self.note(question, waits)?;
+            return Ok(Decision::Defer);
+        }
+        match self.wait(question, waits)? {
+            Some(ended) => self.ended(&ended),
+            None => Ok(Decision::Defer),
+        }
     }
 
     fn patience(&self) -> Waits {
