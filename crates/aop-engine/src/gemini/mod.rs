@@ -64,12 +64,9 @@ impl Driver for Gemini {
         question_id: String,
         _call_id: Option<String>,
     ) -> Pending<'_, Option<bool>> {
-        Box::pin(async move {
-            match session::find(&Home::of(&project).gemini(), &session.session) {
-                Some(file) => session::is_told(&file, &question_id),
-                None => Some(false),
-            }
-        })
+        Box::pin(
+            async move { session::is_told(&Home::of(&project).gemini(), &session.session, &question_id) },
+        )
     }
 }
 
@@ -97,7 +94,7 @@ impl Turn {
         home.prepare(around)?;
         let known = request.session.clone().filter(|name| is_session_handle(name));
         let name = known.unwrap_or_else(session::fresh);
-        let is_there = session::find(&home.gemini(), &name).is_some();
+        let is_there = !session::files(&home.gemini(), &name).is_empty();
         if let (Input::Reply(reply), false) = (&request.input, is_there) {
             return Err(EngineError::Unusable {
                 engine: Engine::Gemini,
@@ -159,9 +156,10 @@ impl Turn {
         let mut turn = self.reader.finish();
         end.explain(&mut turn);
         let delivered = match &self.request.input {
-            Input::Reply(reply) => session::find(&self.home.gemini(), &self.session.session)
-                .and_then(|file| session::is_told(&file, &reply.question_id))
-                .unwrap_or(false),
+            Input::Reply(reply) => {
+                session::is_told(&self.home.gemini(), &self.session.session, &reply.question_id)
+                    .unwrap_or(false)
+            }
             Input::Message(_) | Input::Continue(_) => false,
         };
         Ok(TurnReport {

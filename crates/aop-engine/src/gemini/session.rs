@@ -13,24 +13,34 @@ pub(super) fn fresh() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// The file of a conversation, below the program's `.gemini` folder.
-pub(super) fn find(gemini: &Path, session: &str) -> Option<PathBuf> {
-    let ending = format!("-{}.jsonl", session.get(..8)?);
-    let projects = std::fs::read_dir(gemini.join("tmp")).ok()?.flatten();
+/// The files of a conversation, below the program's `.gemini` folder. There is one for each minute in which it was begun
+/// or gone on with: the program names a file by the minute before it knows which one has the messages.
+pub(super) fn files(gemini: &Path, session: &str) -> Vec<PathBuf> {
+    let Some(short) = session.get(..8) else { return Vec::new() };
+    let ending = format!("-{short}.jsonl");
+    let projects = std::fs::read_dir(gemini.join("tmp")).into_iter().flatten().flatten();
     let chats = projects.filter_map(|project| std::fs::read_dir(project.path().join("chats")).ok());
     let files = chats.flat_map(|chats| chats.flatten().map(|file| file.path()));
-    files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))).find(
-        |path| std::fs::read(path).is_ok_and(|bytes| records(&bytes).any(|it| it["sessionId"] == session)),
-    )
+    let is_named = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))
+            && std::fs::read(path).is_ok_and(|bytes| records(&bytes).any(|it| it["sessionId"] == session))
+    };
+    files.filter(is_named).collect()
 }
 
 /// Whether a message of the user's in the conversation names this. Results of tools are no messages.
-pub(super) fn is_told(file: &Path, question_id: &str) -> Option<bool> {
-    let bytes = std::fs::read(file).ok()?;
-    Some(records(&bytes).any(|record| {
-        let replaced = record["$set"]["messages"].as_array().into_iter().flatten();
-        replaced.chain([&record]).any(|message| names(message, question_id))
-    }))
+pub(super) fn is_told(gemini: &Path, session: &str, question_id: &str) -> Option<bool> {
+    for file in files(gemini, session) {
+        let bytes = std::fs::read(file).ok()?;
+        let is_told = records(&bytes).any(|record| {
+            let replaced = record["$set"]["messages"].as_array().into_iter().flatten();
+            replaced.chain([&record]).any(|message| names(message, question_id))
+        });
+        if is_told {
+            return Some(true);
+        }
+    }
+    Some(false)
 }
 
 /// What stands in a file. A last line that was cut off is not there.
@@ -66,6 +76,26 @@ mod tests {
         assert!(!said(&json!({"type": "gemini", "content": "I asked q_1"})));
         let result = json!({"functionResponse": {"response": {"error": "PARKED q_1"}}});
         assert!(!said(&json!({"type": "user", "content": [result]})));
+    }
+
+    /// As the program leaves it when a conversation goes on in another minute, whichever of the two is looked at first.
+    #[test]
+    fn what_was_told_is_found_in_whichever_file_of_the_conversation_it_stands() {
+        let home = tempfile::TempDir::new().unwrap();
+        let chats = home.path().join("tmp/shop/chats");
+        std::fs::create_dir_all(&chats).unwrap();
+        let session = "01234567-89ab-4cde-8f01-23456789abcd";
+        let begun = format!("{}\n", json!({"sessionId": session}));
+        let told = json!({"type": "user", "content": "The end of your question q_1: yes"});
+        for (first, second) in [(0, 1), (1, 0)] {
+            let texts = [begun.clone(), format!("{begun}{told}\n")];
+            std::fs::write(chats.join("session-2026-01-01T10-00-01234567.jsonl"), &texts[first]).unwrap();
+            std::fs::write(chats.join("session-2026-01-01T10-01-01234567.jsonl"), &texts[second]).unwrap();
+            assert_eq!(files(home.path(), session).len(), 2);
+            assert_eq!(is_told(home.path(), session, "q_1"), Some(true));
+            assert_eq!(is_told(home.path(), session, "q_2"), Some(false));
+        }
+        assert_eq!(is_told(home.path(), "76543210-89ab-4cde-8f01-23456789abcd", "q_1"), Some(false));
     }
 
     #[test]
