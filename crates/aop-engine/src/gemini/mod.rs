@@ -94,7 +94,7 @@ impl Turn {
         home.prepare(around)?;
         let known = request.session.clone().filter(|name| is_session_handle(name));
         let name = known.unwrap_or_else(session::fresh);
-        let is_there = !session::files(&home.gemini(), &name).is_empty();
+        let is_there = session::files(&home.gemini(), &name).is_some_and(|files| !files.is_empty());
         if let (Input::Reply(reply), false) = (&request.input, is_there) {
             return Err(EngineError::Unusable {
                 engine: Engine::Gemini,

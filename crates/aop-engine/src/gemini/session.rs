@@ -13,34 +13,28 @@ pub(super) fn fresh() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// The files of a conversation, below the program's `.gemini` folder. There is one for each minute in which it was begun
-/// or gone on with: the program names a file by the minute before it knows which one has the messages.
-pub(super) fn files(gemini: &Path, session: &str) -> Vec<PathBuf> {
-    let Some(short) = session.get(..8) else { return Vec::new() };
-    let ending = format!("-{short}.jsonl");
+/// What stands in the files of a conversation, below the program's `.gemini` folder; nothing where one cannot be read.
+/// There is one for each minute in which it was begun or gone on with: the program names a file by the minute before it
+/// knows which one has the messages.
+pub(super) fn files(gemini: &Path, session: &str) -> Option<Vec<Vec<u8>>> {
+    let ending = format!("-{}.jsonl", session.get(..8)?);
     let projects = std::fs::read_dir(gemini.join("tmp")).into_iter().flatten().flatten();
     let chats = projects.filter_map(|project| std::fs::read_dir(project.path().join("chats")).ok());
     let files = chats.flat_map(|chats| chats.flatten().map(|file| file.path()));
-    let is_named = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending))
-            && std::fs::read(path).is_ok_and(|bytes| records(&bytes).any(|it| it["sessionId"] == session))
-    };
-    files.filter(is_named).collect()
+    let is_named =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending));
+    let mut found = files.filter(is_named).map(std::fs::read).collect::<Result<Vec<_>, _>>().ok()?;
+    found.retain(|bytes| records(bytes).any(|record| record["sessionId"] == session));
+    Some(found)
 }
 
 /// Whether a message of the user's in the conversation names this. Results of tools are no messages.
 pub(super) fn is_told(gemini: &Path, session: &str, question_id: &str) -> Option<bool> {
-    for file in files(gemini, session) {
-        let bytes = std::fs::read(file).ok()?;
-        let is_told = records(&bytes).any(|record| {
-            let replaced = record["$set"]["messages"].as_array().into_iter().flatten();
-            replaced.chain([&record]).any(|message| names(message, question_id))
-        });
-        if is_told {
-            return Some(true);
-        }
-    }
-    Some(false)
+    let files = files(gemini, session)?;
+    Some(files.iter().flat_map(|bytes| records(bytes)).any(|record| {
+        let replaced = record["$set"]["messages"].as_array().into_iter().flatten();
+        replaced.chain([&record]).any(|message| names(message, question_id))
+    }))
 }
 
 /// What stands in a file. A last line that was cut off is not there.
@@ -91,7 +85,7 @@ mod tests {
             let texts = [begun.clone(), format!("{begun}{told}\n")];
             std::fs::write(chats.join("session-2026-01-01T10-00-01234567.jsonl"), &texts[first]).unwrap();
             std::fs::write(chats.join("session-2026-01-01T10-01-01234567.jsonl"), &texts[second]).unwrap();
-            assert_eq!(files(home.path(), session).len(), 2);
+            assert_eq!(files(home.path(), session).unwrap().len(), 2);
             assert_eq!(is_told(home.path(), session, "q_1"), Some(true));
             assert_eq!(is_told(home.path(), session, "q_2"), Some(false));
         }

@@ -144,7 +144,10 @@ impl Worker {
     }
 
     /// Moves the log into the file. A reader in the way only postpones it.
-    pub(super) fn checkpoint(&mut self) {
+    pub(super) fn checkpoint_if_due(&mut self) {
+        if !self.checkpoint_is_due() {
+            return;
+        }
         let moved =
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0));
         if moved.is_ok() {

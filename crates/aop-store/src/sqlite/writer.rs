@@ -297,7 +297,7 @@ impl Desk {
                 Some(Err(RecvTimeoutError::Timeout)) => {
                     let mut held = self.seize();
                     let settled = self.settle(&mut held, Lock::Try);
-                    self.checkpoint(&mut held);
+                    held.as_mut().into_iter().for_each(Worker::checkpoint_if_due);
                     drop(held);
                     match settled {
                         Some(Ok(())) => continue,
@@ -340,13 +340,7 @@ impl Desk {
                 let _ = reply.send(settled.clone());
             }
         }
-        self.checkpoint(held);
-    }
-
-    fn checkpoint(&self, held: &mut MutexGuard<'_, Option<Worker>>) {
-        if let Some(worker) = held.as_mut().filter(|worker| worker.checkpoint_is_due()) {
-            worker.checkpoint();
-        }
+        held.as_mut().into_iter().for_each(Worker::checkpoint_if_due);
     }
 
     /// One transaction for all of them, then one answer for each.
