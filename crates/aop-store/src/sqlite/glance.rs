@@ -1,9 +1,10 @@
-//! Reading with one statement, as long as the clock has done nothing that is not written yet.
+//! Reading little, as long as the clock has done nothing that is not written yet.
 
 use super::connect::{self, PROJECT, explain};
+use super::read::Reader;
 use super::tail::Shared;
 use crate::error::StoreError;
-use crate::port::QuestionPage;
+use crate::port::{Inbox, QuestionPage};
 use crate::record::Record;
 use crate::rows::parse_question;
 use aop_kernel::ids::QuestionId;
@@ -13,6 +14,9 @@ use aop_kernel::tools::QuestionFilter;
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
 use std::path::Path;
+
+/// To reach further than this takes long: whoever wants to write would have to wait.
+const SHORT: usize = 1_000;
 
 /// One look at the file. Where it gives nothing, a snapshot has to be read instead.
 pub(super) struct Glance<'a> {
@@ -107,11 +111,13 @@ impl Glance<'_> {
         run().map_err(|error| explain(self.path, &error))
     }
 
-    /// The records of a page of everything open; nothing when something is due, the tables
-    /// lack something, or there is none.
+    /// The records of a short page of everything open; nothing when something is due, the tables lack something, or
+    /// there is none.
     pub(super) fn records(&self, page: &QuestionPage) -> Result<Option<Vec<Record>>, StoreError> {
         let open = QuestionFilter::Only(QuestionStatus::Open);
-        let (None, true) = (&page.feature, page.filter == open) else { return Ok(None) };
+        if page.feature.is_some() || page.filter != open || page.limit > SHORT {
+            return Ok(None);
+        }
         let limit = i64::try_from(page.limit).unwrap_or(i64::MAX);
         let clock = self.clock.as_millis();
         match &page.after {
@@ -127,6 +133,24 @@ impl Glance<'_> {
                 &[&PROJECT, &clock, &limit, &at.as_millis(), &id.as_str()],
             ),
         }
+    }
+
+    /// The same, read.
+    pub(super) fn questions(&self, page: &QuestionPage) -> Result<Option<Vec<Question>>, StoreError> {
+        let Some(records) = self.records(page)? else { return Ok(None) };
+        records.iter().map(Record::question).collect::<Result<Vec<_>, _>>().map(Some)
+    }
+
+    /// What is most urgent; nothing when something is due, the tables lack something, or the page is far down.
+    pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Option<Inbox>, StoreError> {
+        if skip.saturating_add(limit) > SHORT {
+            return Ok(None);
+        }
+        let reader = Reader::begin(self.connection, self.path, self.clock)?;
+        if reader.is_behind()? || reader.something_is_due()? {
+            return Ok(None);
+        }
+        reader.urgent(skip, limit).map(Some)
     }
 
     fn page(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Option<Vec<Record>>, StoreError> {

@@ -126,7 +126,8 @@ impl Batch<'_> {
                     let change = Change::of(std::slice::from_ref(&recorded.stamped), state, &[], &mut seq)?;
                     self.seq = seq;
                     if let Some(change) = change {
-                        self.write(change, None)?;
+                        let last = self.last(&change.feature.id)?;
+                        self.write(change, last, None)?;
                     }
                 }
             }

@@ -11,13 +11,18 @@ use rusqlite::types::ToSql;
 impl Reader<'_> {
     /// A page of everything open, the most urgent first.
     pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Inbox, StoreError> {
-        let now = self.now()?.as_millis();
         if self.something_is_due()? {
             // What the clock has done to a feature may close more than the question that is due.
             let filter = QuestionFilter::Only(QuestionStatus::Open);
             let page = QuestionPage { feature: None, filter, after: None, limit: usize::MAX };
             return Ok(Inbox::of(self.questions(&page)?, skip, limit));
         }
+        self.urgent(skip, limit)
+    }
+
+    /// The same while nothing is due.
+    pub(super) fn urgent(&self, skip: usize, limit: usize) -> Result<Inbox, StoreError> {
+        let now = self.now()?.as_millis();
         let found = self.count(
             "SELECT 1 FROM questions WHERE project = ?1 AND status = 'open' LIMIT ?2",
             &[&signed(Inbox::countable(skip, limit).saturating_add(1))],

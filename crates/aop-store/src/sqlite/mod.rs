@@ -126,8 +126,8 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path))).map(|()| false)
     }
 
-    /// Runs one read that usually is a single statement, and so a snapshot of its own; only where that does not tell
-    /// all, a longer one. Whatever is that short may use the connection that writes, while nobody does.
+    /// Runs one read that usually is short; only where that does not tell all, a longer one. Whatever is that short may
+    /// use the connection that writes, while nobody does: its pages are at hand, and another connection is memory.
     fn glance<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + 'static,
@@ -238,7 +238,8 @@ impl Store for SqliteStore {
     }
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
-        self.read(move |reader| reader.questions(&page))
+        let same = page.clone();
+        self.glance(move |glance| glance.questions(&same), move |reader| reader.questions(&page))
     }
 
     fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {
@@ -247,7 +248,7 @@ impl Store for SqliteStore {
     }
 
     fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {
-        self.read(move |reader| reader.inbox(skip, limit))
+        self.glance(move |glance| glance.inbox(skip, limit), move |reader| reader.inbox(skip, limit))
     }
 
     fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {

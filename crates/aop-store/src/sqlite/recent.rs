@@ -11,17 +11,25 @@ use rusqlite::Connection;
 use std::collections::HashMap;
 
 /// About as many bytes of records are kept at most.
-const ROOM: usize = 256 * 1024;
+const ROOM: usize = 128 * 1024;
 
-/// A feature with its open questions, and how long their records are.
-pub(super) type Kept = (Snapshot, usize);
+/// A feature as the last commit left it.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// The feature with its open questions, and with those that a command names.
+    pub(super) state: Snapshot,
+    /// Its last event.
+    pub(super) last: Option<i64>,
+    /// How long the records are.
+    pub(super) bytes: usize,
+}
 
 /// What is kept, as of one version of the file.
 #[derive(Default)]
 pub(super) struct Recent {
     version: Option<i64>,
     counters: Option<(u64, Timestamp)>,
-    features: HashMap<FeatureId, Kept>,
+    features: HashMap<FeatureId, Box<Kept>>,
     bytes: usize,
 }
 
@@ -59,23 +67,24 @@ impl Recent {
     /// Takes a feature out; whoever changes it puts it back as it is then.
     pub(super) fn take(&mut self, id: &FeatureId) -> Option<Kept> {
         let kept = self.features.remove(id)?;
-        self.bytes -= kept.1;
-        Some(kept)
+        self.bytes -= kept.bytes;
+        Some(*kept)
     }
 
     /// Puts a feature in as the tables have it now.
-    pub(super) fn keep(&mut self, id: FeatureId, mut state: Snapshot, bytes: usize) {
-        state.questions.retain(Question::is_open);
-        in_list_order(&mut state.questions);
+    pub(super) fn keep(&mut self, id: FeatureId, mut kept: Kept) {
+        let questions = &mut kept.state.questions;
+        questions.retain(Question::is_open);
+        in_list_order(questions);
         // Room for more would stay empty in nearly all of them.
-        state.questions.shrink_to_fit();
-        if self.bytes + bytes > ROOM {
+        questions.shrink_to_fit();
+        if self.bytes + kept.bytes > ROOM {
             self.make_room();
         }
-        if bytes <= ROOM {
+        if kept.bytes <= ROOM {
             self.take(&id);
-            self.bytes += bytes;
-            self.features.insert(id, (state, bytes));
+            self.bytes += kept.bytes;
+            self.features.insert(id, Box::new(kept));
         }
     }
 

@@ -3,6 +3,7 @@
 
 use super::batch::Batch;
 use super::connect::PROJECT;
+use super::recent::Kept;
 use super::tail::{Ended, Tail};
 use crate::error::StoreError;
 use crate::rows::{Change, FeatureRow, QuestionRow, open_ids, parse_event};
@@ -21,11 +22,12 @@ impl Batch<'_> {
         )?;
         for (seq, text, operation) in rows {
             let event = parse_event(seq.unsigned_abs(), &text)?.stamped;
-            let (mut state, bytes) = self.state(&event.feature_id, event.event.question_id())?;
+            let Kept { mut state, bytes, .. } = self.state(&event.feature_id, event.event.question_id())?;
             state.evolve(&event);
             if let Some(change) = Change::written(std::slice::from_ref(&event), &state) {
                 self.added.take(change, seq);
-                self.recent.keep(event.feature_id, state, bytes + text.len());
+                let kept = Kept { state, last: Some(seq), bytes: bytes + text.len() };
+                self.recent.keep(event.feature_id, kept);
             }
             self.added.operations.extend(operation.map(|operation| (operation, seq)));
         }

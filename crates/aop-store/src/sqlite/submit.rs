@@ -38,19 +38,20 @@ impl Batch<'_> {
             return Ok(Receipt { envelope, seq: self.seq, fresh: false });
         }
         let feature_id = request.command.feature_id();
-        let (snapshot, mut bytes) = self.state(feature_id, request.command.question_id())?;
-        let decision = decide(&snapshot, request, rules, self.now, self.ids, &mut self.seq)?;
+        let Kept { state, mut last, mut bytes } = self.state(feature_id, request.command.question_id())?;
+        let decision = decide(&state, request, rules, self.now, self.ids, &mut self.seq)?;
+        let state = decision.state;
         if let Some(expiry) = decision.expiry {
-            self.write(expiry, None)?;
+            last = self.write(expiry, last, None)?;
         }
         let (change, envelope) = match decision.outcome {
             Ok(outcome) => outcome,
             Err(refusal) => {
-                self.recent.keep(feature_id.clone(), decision.state, bytes);
+                self.recent.keep(feature_id.clone(), Kept { state, last, bytes });
                 return Err(refusal.into());
             }
         };
-        bytes = if decision.state.open_questions().next().is_none() { 0 } else { bytes };
+        bytes = if state.open_questions().next().is_none() { 0 } else { bytes };
         bytes += change.as_ref().map_or(0, Change::len);
         let told = Told {
             operation_id: request.operation_id.as_str(),
@@ -58,10 +59,10 @@ impl Batch<'_> {
             envelope: envelope.as_str(),
         };
         match change {
-            Some(change) => self.write(change, Some(told))?,
+            Some(change) => last = self.write(change, last, Some(told))?,
             None => self.enter(&told)?,
         }
-        self.recent.keep(feature_id.clone(), decision.state, bytes);
+        self.recent.keep(feature_id.clone(), Kept { state, last, bytes });
         Ok(Receipt { envelope, seq: self.seq, fresh: true })
     }
 
@@ -97,12 +98,12 @@ impl Batch<'_> {
         let mut changed = 0;
         for feature_id in &due {
             let feature_id = FeatureId::parse(feature_id)?;
-            let (snapshot, _) = self.current(&feature_id)?;
-            let expiry = lifecycle::expire_due(&snapshot, self.now);
+            let Kept { state, last, .. } = self.current(&feature_id)?;
+            let expiry = lifecycle::expire_due(&state, self.now);
             if let Some(change) = Change::of(&expiry.events, &expiry.state, &expiry.secrets, &mut self.seq)? {
                 // A failure among many features undoes all of them.
                 self.guard()?;
-                self.write(change, None)?;
+                self.write(change, last, None)?;
                 changed += 1;
             }
         }
@@ -120,11 +121,11 @@ impl Batch<'_> {
         feature_id: &FeatureId,
         named: Option<&QuestionId>,
     ) -> Result<Kept, StoreError> {
-        let (mut state, bytes) = self.current(feature_id)?;
-        if let Some(id) = named.filter(|id| state.question(id).is_none()) {
-            state.questions.extend(self.question(feature_id, id)?);
+        let mut kept = self.current(feature_id)?;
+        if let Some(id) = named.filter(|id| kept.state.question(id).is_none()) {
+            kept.state.questions.extend(self.question(feature_id, id)?);
         }
-        Ok((state, bytes))
+        Ok(kept)
     }
 
     /// The feature and its open questions.
@@ -135,21 +136,23 @@ impl Batch<'_> {
         if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
             let mut questions: Vec<_> = ended.open.iter().map(|question| (**question).clone()).collect();
             in_list_order(&mut questions);
-            let bytes = RECORD * (1 + questions.len());
-            return Ok((Snapshot { feature: Some(ended.feature.clone()), questions }, bytes));
+            let (last, bytes) = (Some(ended.last), RECORD * (1 + questions.len()));
+            return Ok(Kept {
+                state: Snapshot { feature: Some(ended.feature.clone()), questions },
+                last,
+                bytes,
+            });
         }
-        let (feature, open) = self
-            .first(
-                "SELECT record, open FROM features WHERE project = ?1 AND feature_id = ?2",
-                (PROJECT, feature_id.as_str()),
-                |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)),
-            )?
-            .unzip();
-        let ids = open.iter().flat_map(|open| open.split_whitespace());
-        let records = ids.filter_map(|id| self.record(feature_id, id).transpose());
+        let found = self.first(
+            "SELECT record, open, last FROM features WHERE project = ?1 AND feature_id = ?2",
+            (PROJECT, feature_id.as_str()),
+            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)),
+        )?;
+        let Some((feature, open, last)) = found else { return Ok(Kept::default()) };
+        let records = open.split_whitespace().filter_map(|id| self.record(feature_id, id).transpose());
         let records = records.collect::<Result<Vec<_>, _>>()?;
-        let bytes = feature.iter().chain(&records).map(String::len).sum();
-        Ok((snapshot(feature.as_deref(), &records)?, bytes))
+        let bytes = feature.len() + records.iter().map(String::len).sum::<usize>();
+        Ok(Kept { state: snapshot(Some(&feature), &records)?, last, bytes })
     }
 
     /// One question of the feature.
@@ -170,7 +173,7 @@ impl Batch<'_> {
     }
 
     /// The last event of a feature.
-    fn last(&self, feature_id: &FeatureId) -> Result<Option<i64>, StoreError> {
+    pub(super) fn last(&self, feature_id: &FeatureId) -> Result<Option<i64>, StoreError> {
         if let Some(last) = self.pending(|tail| tail.features.get(feature_id).map(|ended| ended.last)) {
             return Ok(Some(last));
         }
@@ -178,8 +181,14 @@ impl Batch<'_> {
         self.first(sql, (PROJECT, feature_id.as_str()), |row| row.get(0))
     }
 
-    /// Writes a change to the log; the other tables get it later. Secrets are in no log, and written at once.
-    pub(super) fn write(&mut self, change: Change, told: Option<Told<'_>>) -> Result<(), StoreError> {
+    /// Writes a change to the log, behind the last event of its feature, and gives the last that there is then; the
+    /// other tables get it later. Secrets are in no log, and written at once.
+    pub(super) fn write(
+        &mut self,
+        change: Change,
+        last: Option<i64>,
+        told: Option<Told<'_>>,
+    ) -> Result<Option<i64>, StoreError> {
         let feature_id = &change.feature.id;
         self.touched.insert(feature_id.clone());
         if !change.secrets.is_empty() || change.wipes_secrets {
@@ -195,7 +204,7 @@ impl Batch<'_> {
             let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
             self.erased |= self.execute(sql, (PROJECT, feature_id.as_str()))? > 0;
         }
-        let mut previous = self.last(feature_id)?;
+        let mut previous = last;
         let end = change.events.last().map(|row| row.seq);
         for row in &change.events {
             let told = told.as_ref().filter(|_| end == Some(row.seq));
@@ -206,7 +215,7 @@ impl Batch<'_> {
             self.added.operations.insert(told.operation_id.to_owned(), end);
         }
         self.added.take(change, previous.unwrap_or_default());
-        Ok(())
+        Ok(previous)
     }
 
     /// One event at the end of the log.

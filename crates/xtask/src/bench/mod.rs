@@ -35,15 +35,18 @@ pub(crate) fn run(what: &str, rest: &[String]) -> Result<()> {
 }
 
 fn measure(package: &str, bench: &str, own: &[&str], rest: &[String]) -> Result<()> {
-    let mut args = vec!["bench", "--quiet", "-p", package, "--bench", bench, "--"];
+    let mut args = [&OPTIMISED[..], &["-p", package, "--bench", bench, "--"]].concat();
     args.extend(own);
     args.extend(rest.iter().map(String::as_str));
     process::cargo(&args)
 }
 
+/// Built as it is handed out.
+const OPTIMISED: [&str; 4] = ["bench", "--quiet", "--profile", "dist"];
+
 fn optimised() -> Result<PathBuf> {
-    process::cargo(&["build", "--release", "--quiet", "-p", "aop"])?;
-    Ok(process::target().join("release/aop"))
+    process::cargo(&["build", "--profile", "dist", "--quiet", "-p", "aop"])?;
+    Ok(process::target().join("dist/aop"))
 }
 
 /// Where the figures of a whole run stand.
@@ -55,7 +58,7 @@ fn shelf() -> PathBuf {
 fn gate(rest: &[String]) -> Result<()> {
     let folder = if rest.is_empty() { shelf() } else { process::target().join("bench") };
     let binary = optimised()?;
-    gate_with(&["bench", "--quiet"], &binary, rest, &folder)
+    gate_with(&OPTIMISED, &binary, rest, &folder)
 }
 
 /// The short run that belongs to `cargo xtask test`, with what the tests have built: it has to come to its end and to
