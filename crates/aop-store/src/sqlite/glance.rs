@@ -135,12 +135,6 @@ impl Glance<'_> {
         }
     }
 
-    /// The same, read.
-    pub(super) fn questions(&self, page: &QuestionPage) -> Result<Option<Vec<Question>>, StoreError> {
-        let Some(records) = self.records(page)? else { return Ok(None) };
-        records.iter().map(Record::question).collect::<Result<Vec<_>, _>>().map(Some)
-    }
-
     /// What is most urgent; nothing when something is due, the tables lack something, or the page is far down.
     pub(super) fn inbox(&self, skip: usize, limit: usize) -> Result<Option<Inbox>, StoreError> {
         if skip.saturating_add(limit) > SHORT {

@@ -130,20 +130,22 @@ impl SqliteStore {
     /// use the connection that writes, while nobody does: its pages are at hand, and another connection is memory.
     fn glance<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + 'static,
+        look: impl Fn(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + Sync + 'static,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         let now = self.clock.now();
         Box::pin(async move {
             let look = |connection: &Connection| look(&Glance { connection, path: &self.path, clock: now });
-            let seen = match self.writer.read_here(look) {
-                Ok(seen) => seen,
-                Err(look) => self.on_spare(look),
-            };
-            match seen? {
-                Some(seen) => Ok(seen),
-                None => self.read(work).await,
+            if let Some(seen) = self.on_writers(look)? {
+                return Ok(seen);
             }
+            if self.writer.is_unsettled() {
+                self.settle().await?;
+                if let Some(seen) = self.on_writers(look)? {
+                    return Ok(seen);
+                }
+            }
+            self.read(work).await
         })
     }
 
@@ -160,8 +162,7 @@ impl SqliteStore {
         result
     }
 
-    /// The same for whoever has just had the writer take such a connection: it is lent back, because to open another
-    /// costs as much as most reads.
+    /// Reads on the connection that writes, while nobody does: to open another costs as much as most reads.
     fn on_writers<T>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -238,8 +239,11 @@ impl Store for SqliteStore {
     }
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {
-        let same = page.clone();
-        self.glance(move |glance| glance.questions(&same), move |reader| reader.questions(&page))
+        if page.open_of_one().is_some() {
+            return self.read(move |reader| reader.questions(&page));
+        }
+        let records = self.records(page);
+        Box::pin(async move { records.await?.iter().map(Record::question).collect() })
     }
 
     fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {

@@ -63,7 +63,8 @@ mod tests {
                     page.after = Some((last.created_at, last.id));
                 }
                 store.records(page.clone()).await.unwrap();
-                store.questions(page).await.unwrap();
+                store.questions(page.clone()).await.unwrap();
+                store.records(QuestionPage { limit: usize::MAX, ..page }).await.unwrap();
             }
             store.events(EventPage { after: 1, feature: feature.clone(), limit: 9 }).await.unwrap();
             store.features(FeaturePage { only: feature, ..FeaturePage::default() }).await.unwrap();

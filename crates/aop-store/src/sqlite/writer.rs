@@ -157,6 +157,11 @@ impl Writer {
         self.desk.tail.clone()
     }
 
+    /// Whether there is any of that.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.desk.is_unsettled()
+    }
+
     /// Reads on the connection that writes, if nobody writes or queues for it: it knows what was just committed.
     /// Otherwise gives the work back.
     pub(super) fn read_here<T, W>(&self, work: W) -> Result<T, W>

@@ -2,9 +2,11 @@
 
 use crate::sqlite::{tamper, world};
 use crate::support::{QUARTER, World, question_id, wait};
+use aop_kernel::question::QuestionStatus;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
-use aop_store::{Entry, StoreError};
+use aop_kernel::tools::QuestionFilter;
+use aop_store::{Entry, QuestionPage, StoreError};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -260,4 +262,41 @@ fn when_the_tables_cannot_be_written_reading_says_so_and_nothing_is_lost() {
     assert_eq!(wait(w.list("a", "open")), [&*id]);
     wait(w.answer("a", &id, json!("x"))).unwrap();
     wait(w.check());
+}
+
+fn open_questions() -> QuestionPage {
+    let filter = QuestionFilter::Only(QuestionStatus::Open);
+    QuestionPage { feature: None, filter, after: None, limit: 9 }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_short_list_and_the_inbox_open_no_connection_of_their_own() {
+    let dir = TempDir::new().unwrap();
+    let w = world(dir.path());
+    wait(w.feature("a"));
+    let id = wait(w.ask("a"));
+    assert_eq!(wait(w.store.questions(open_questions())).unwrap().len(), 1);
+    wait(w.answer("a", &id, json!("x"))).unwrap();
+    wait(w.ask("a"));
+    assert_eq!(wait(w.store.inbox(0, 9)).unwrap().total, 1);
+    let file = dir.path().join("aop.db");
+    let held = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+    let connections = held.filter(|held| std::fs::read_link(held).is_ok_and(|to| to == file)).count();
+    assert_eq!(connections, 1);
+    wait(w.check());
+}
+
+#[test]
+fn a_list_that_meets_a_damaged_record_keeps_nobody_from_writing() {
+    let dir = TempDir::new().unwrap();
+    let w = world(dir.path());
+    wait(w.feature("a"));
+    wait(w.ask("a"));
+    assert_eq!(wait(w.store.inbox(0, 9)).unwrap().total, 1);
+    tamper(dir.path(), "UPDATE questions SET record = '{'");
+    assert!(matches!(wait(w.store.inbox(0, 9)), Err(StoreError::Damaged { .. })));
+    assert!(matches!(wait(w.store.questions(open_questions())), Err(StoreError::Damaged { .. })));
+    wait(w.feature("b"));
+    assert_eq!(wait(w.show("b")).id.as_str(), "b");
 }

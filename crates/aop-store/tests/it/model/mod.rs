@@ -9,13 +9,13 @@ use aop_kernel::event::{Event, Recorded};
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::{HumanInput, OnTimeout};
-use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::question::{Question, QuestionState, QuestionStatus};
 use aop_kernel::replay::Replay;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::{self, Call, Tool};
-use aop_store::{EventPage, ManualClock, MemoryStore, SqliteStore, Store};
+use aop_kernel::tools::{self, Call, QuestionFilter, Tool};
+use aop_store::{EventPage, ManualClock, MemoryStore, QuestionPage, SqliteStore, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
@@ -261,7 +261,12 @@ impl Model {
             side.no_answer_lost_or_changed(&questions).await;
             let deadline = side.store.next_deadline().await.unwrap();
             let answers = side.store.recent_answers(feature_id("f0"), 3).await.unwrap();
-            let view = json!([features, questions, deadline, answers]).to_string();
+            let filter = QuestionFilter::Only(QuestionStatus::Open);
+            let page = QuestionPage { feature: None, filter, after: None, limit: 9 };
+            let open = side.store.questions(page).await.unwrap();
+            let inbox = side.store.inbox(0, 9).await.unwrap();
+            let view =
+                json!([features, questions, deadline, answers, open, inbox.total, inbox.items]).to_string();
             views.push(side.without_ids(&view));
         }
         assert_eq!(views[0], views[1]);
