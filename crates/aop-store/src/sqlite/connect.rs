@@ -62,8 +62,6 @@ pub(super) fn open_writer(path: &Path, spare: Option<Connection>) -> Result<Conn
         connection.pragma_update(None, "synchronous", "FULL")?;
         // An erased secret leaves no copy in free pages.
         connection.pragma_update(None, "secure_delete", true)?;
-        // What a savepoint may have to undo is kept in memory, not in a temporary file.
-        connection.pragma_update(None, "temp_store", "MEMORY")?;
         // A quarter of a MiB: the upper levels of every index stay at hand; the system keeps the rest of what is read
         // often.
         connection.pragma_update(None, "cache_size", -256)?;
