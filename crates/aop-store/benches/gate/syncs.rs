@@ -1,5 +1,5 @@
 //! Syncs per cycle, counted: by strace around a process of its own and all that it starts, or by PostgreSQL's own
-//! count. The difference of a run and one twice as long leaves out what opening costs.
+//! count. With one caller the difference of a run and one twice as long leaves out what opening costs.
 
 use crate::measure::{Until, run};
 use crate::options::Options;
@@ -72,9 +72,13 @@ pub(crate) fn count(options: &Options, folder: &Path, place: &Place, server: Opt
             Some(server) => by_postgres(server, &traced(each)),
             None => traced(each).by_strace(&folder.join("strace")),
         };
-        let counted = syncs(each).zip(syncs(2 * each));
-        let cycles = (callers * each) as f64;
-        let per_cycle = counted.map(|(one, two)| two.saturating_sub(one) as f64 / cycles);
+        let counted = if callers > 1 {
+            // How many of them share a sync differs from run to run by more than opening costs.
+            syncs(each)
+        } else {
+            syncs(each).zip(syncs(2 * each)).map(|(one, two)| two.saturating_sub(one))
+        };
+        let per_cycle = counted.map(|syncs| syncs as f64 / (callers * each) as f64);
         println!(
             "{}",
             json!({"bench": "syncs", "store": place.name(), "way": way, "callers": callers, "cycles": callers * each,
