@@ -4,7 +4,7 @@
 use crate::{dependencies, process};
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The shells that completions are made for.
@@ -23,9 +23,15 @@ const PAPERS: &[&str] = &[
     "schemas",
 ];
 
+/// The program as it is handed out, built.
+pub(crate) fn binary() -> Result<PathBuf> {
+    process::cargo(&["build", "--profile", "dist", "--locked", "-p", "aop"])?;
+    Ok(process::target().join("dist/aop"))
+}
+
 /// Builds into `target/package/`.
 pub(crate) fn run() -> Result<()> {
-    process::cargo(&["build", "--profile", "dist", "--locked", "-p", "aop"])?;
+    let built = binary()?;
     let name = format!("aop-{}-{}-linux", env!("CARGO_PKG_VERSION"), std::env::consts::ARCH);
     let above = process::target().join("package");
     let package = above.join(&name);
@@ -34,7 +40,7 @@ pub(crate) fn run() -> Result<()> {
         fs::create_dir_all(package.join(folder))?;
     }
     let binary = package.join("aop");
-    fs::copy(process::target().join("dist/aop"), &binary).context("target/dist/aop")?;
+    fs::copy(&built, &binary).with_context(|| built.display().to_string())?;
     aop(&binary, &["manual", "man", "--output", &package.join("man").display().to_string()])?;
     for (shell, file) in SHELLS {
         fs::write(package.join("completions").join(file), aop(&binary, &["completions", shell])?)?;

@@ -136,12 +136,9 @@ impl Batch<'_> {
         if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
             let mut questions: Vec<_> = ended.open.iter().map(|question| (**question).clone()).collect();
             in_list_order(&mut questions);
-            let (last, bytes) = (Some(ended.last), RECORD * (1 + questions.len()));
-            return Ok(Kept {
-                state: Snapshot { feature: Some(ended.feature.clone()), questions },
-                last,
-                bytes,
-            });
+            let bytes = RECORD * (1 + questions.len());
+            let state = Snapshot { feature: Some(ended.feature.clone()), questions };
+            return Ok(Kept { state, last: Some(ended.last), bytes });
         }
         let found = self.first(
             "SELECT record, open, last FROM features WHERE project = ?1 AND feature_id = ?2",
@@ -186,7 +183,7 @@ impl Batch<'_> {
     pub(super) fn write(
         &mut self,
         change: Change,
-        last: Option<i64>,
+        mut last: Option<i64>,
         told: Option<Told<'_>>,
     ) -> Result<Option<i64>, StoreError> {
         let feature_id = &change.feature.id;
@@ -204,18 +201,17 @@ impl Batch<'_> {
             let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
             self.erased |= self.execute(sql, (PROJECT, feature_id.as_str()))? > 0;
         }
-        let mut previous = last;
         let end = change.events.last().map(|row| row.seq);
         for row in &change.events {
             let told = told.as_ref().filter(|_| end == Some(row.seq));
-            self.append(row, previous, told)?;
-            previous = Some(row.seq);
+            self.append(row, last, told)?;
+            last = Some(row.seq);
         }
         if let (Some(told), Some(end)) = (told, end) {
             self.added.operations.insert(told.operation_id.to_owned(), end);
         }
-        self.added.take(change, previous.unwrap_or_default());
-        Ok(previous)
+        self.added.take(change, last.unwrap_or_default());
+        Ok(last)
     }
 
     /// One event at the end of the log.

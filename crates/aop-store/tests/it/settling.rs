@@ -1,7 +1,7 @@
 //! A commit is in the log first and in the other tables of the file a little later: nobody may notice.
 
 use crate::sqlite::{tamper, world};
-use crate::support::{QUARTER, World, question_id, wait};
+use crate::support::{QUARTER, World, page, question_id, wait};
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
@@ -265,8 +265,7 @@ fn when_the_tables_cannot_be_written_reading_says_so_and_nothing_is_lost() {
 }
 
 fn open_questions() -> QuestionPage {
-    let filter = QuestionFilter::Only(QuestionStatus::Open);
-    QuestionPage { feature: None, filter, after: None, limit: 9 }
+    page(QuestionFilter::Only(QuestionStatus::Open), 9)
 }
 
 #[test]

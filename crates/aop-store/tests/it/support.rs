@@ -291,12 +291,16 @@ impl World {
     }
 }
 
+/// The first questions of all features.
+pub(crate) fn page(filter: QuestionFilter, limit: usize) -> QuestionPage {
+    QuestionPage { feature: None, filter, after: None, limit }
+}
+
 /// Every feature and question of a store as a reader sees them now.
 pub(crate) async fn everything(store: &dyn Store) -> (Vec<Feature>, Vec<Question>) {
     let features = aop_store::FeaturePage { adhoc: true, ..Default::default() };
-    let questions =
-        QuestionPage { feature: None, filter: QuestionFilter::All, after: None, limit: usize::MAX };
-    (store.features(features).await.unwrap(), store.questions(questions).await.unwrap())
+    let questions = store.questions(page(QuestionFilter::All, usize::MAX)).await.unwrap();
+    (store.features(features).await.unwrap(), questions)
 }
 
 /// Rules with a small stand-in for the schema engine: a schema is an object, and `required` is enforced.

@@ -1,13 +1,13 @@
 //! `cargo xtask bench serve-driver`: the normal server on a project of its own, for a load driver from outside. Nothing
 //! of it is special; `docs/howto/load.md` shows the three requests.
 
-use super::optimised;
+use crate::dist;
 use anyhow::{Context, Result, ensure};
 use std::process::{Command, Stdio};
 
 /// Serves until it is interrupted. What else is given goes to `aop serve`; `AOP_STORE` chooses PostgreSQL.
 pub(super) fn run(rest: &[String]) -> Result<()> {
-    let aop = optimised()?;
+    let aop = dist::binary()?;
     let folder = std::env::temp_dir().join(format!("aop-driver-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let init = Command::new(&aop).arg("init").current_dir(&folder).stdout(Stdio::null()).status()?;

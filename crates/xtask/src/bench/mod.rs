@@ -7,7 +7,7 @@ mod lines;
 mod page;
 mod targets;
 
-use crate::{packages, process};
+use crate::{dist, packages, process};
 use anyhow::{Context, Result, bail, ensure};
 use lines::Lines;
 use std::fs;
@@ -26,7 +26,7 @@ pub(crate) fn run(what: &str, rest: &[String]) -> Result<()> {
             measure("aop-store", "postgres", &[], rest)
         }
         "store" | "serve" => {
-            let binary = optimised()?.display().to_string();
+            let binary = dist::binary()?.display().to_string();
             let package = if what == "store" { "aop-store" } else { "aop-server" };
             measure(package, what, &["--aop", &binary], rest)
         }
@@ -44,11 +44,6 @@ fn measure(package: &str, bench: &str, own: &[&str], rest: &[String]) -> Result<
 /// Built as it is handed out.
 const OPTIMISED: [&str; 4] = ["bench", "--quiet", "--profile", "dist"];
 
-fn optimised() -> Result<PathBuf> {
-    process::cargo(&["build", "--profile", "dist", "--quiet", "-p", "aop"])?;
-    Ok(process::target().join("dist/aop"))
-}
-
 /// Where the figures of a whole run stand.
 fn shelf() -> PathBuf {
     process::root().join("docs/bench")
@@ -57,7 +52,7 @@ fn shelf() -> PathBuf {
 /// The whole run writes `docs/bench/`; with any option only a part was measured, and it goes to `target/bench/`.
 fn gate(rest: &[String]) -> Result<()> {
     let folder = if rest.is_empty() { shelf() } else { process::target().join("bench") };
-    let binary = optimised()?;
+    let binary = dist::binary()?;
     gate_with(&OPTIMISED, &binary, rest, &folder)
 }
 

@@ -1,6 +1,6 @@
 //! Reading: the clock's view without a write, order and cursors, what a turn is told, and being woken.
 
-use crate::support::{QUARTER, START, World, feature_id, ids, on_every_backend, question_id, wait};
+use crate::support::{QUARTER, START, World, feature_id, ids, on_every_backend, page, question_id, wait};
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
@@ -111,10 +111,6 @@ async fn a_lease_counts_as_a_commit_for_the_clock(w: &World) {
     assert_eq!(w.store.now().await.unwrap(), Timestamp::from_millis(START + 60_000));
     let renewed = w.store.acquire_lease("run".into(), "one".into(), 1_000).await.unwrap().unwrap();
     assert_eq!(renewed, lease, "a renewal never shortens a lease");
-}
-
-fn page(filter: QuestionFilter, limit: usize) -> QuestionPage {
-    QuestionPage { feature: None, filter, after: None, limit }
 }
 
 /// Walks a list page by page.

@@ -3,7 +3,7 @@
 
 mod steps;
 
-use crate::support::{everything, feature_id, rules, wait};
+use crate::support::{everything, feature_id, page, rules, wait};
 use aop_kernel::Refusal;
 use aop_kernel::event::{Event, Recorded};
 use aop_kernel::ids::{FeatureId, OperationId};
@@ -15,7 +15,7 @@ use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{self, Call, QuestionFilter, Tool};
-use aop_store::{EventPage, ManualClock, MemoryStore, QuestionPage, SqliteStore, Store};
+use aop_store::{EventPage, ManualClock, MemoryStore, SqliteStore, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
@@ -261,9 +261,8 @@ impl Model {
             side.no_answer_lost_or_changed(&questions).await;
             let deadline = side.store.next_deadline().await.unwrap();
             let answers = side.store.recent_answers(feature_id("f0"), 3).await.unwrap();
-            let filter = QuestionFilter::Only(QuestionStatus::Open);
-            let page = QuestionPage { feature: None, filter, after: None, limit: 9 };
-            let open = side.store.questions(page).await.unwrap();
+            let open = page(QuestionFilter::Only(QuestionStatus::Open), 9);
+            let open = side.store.questions(open).await.unwrap();
             let inbox = side.store.inbox(0, 9).await.unwrap();
             let view =
                 json!([features, questions, deadline, answers, open, inbox.total, inbox.items]).to_string();
