@@ -21,7 +21,8 @@ pub struct Waiting {
     pub resume_status: ResumeStatus,
 }
 
-/// One feature, as the store keeps it. Its specification is kept beside it: it never changes and may be long.
+/// One feature, as the store keeps it: what it does not have is left out. Its specification is kept beside it: it never
+/// changes and may be long.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Feature {
     /// Its id.
@@ -33,16 +34,21 @@ pub struct Feature {
     /// Where it stands.
     pub status: Status,
     /// Why it stands there, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
     /// The phase that `blocked` came from; `aop retry` returns there.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_from: Option<Status>,
     /// What it waits for; `Some` exactly in `awaiting_input`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<Waiting>,
     /// How many of its questions are open.
     pub open_question_count: u32,
     /// The worker role that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// The engine that has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<String>,
     /// What runners did for it, as far as the next step depends on it.
     #[serde(default)]

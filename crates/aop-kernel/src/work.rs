@@ -16,10 +16,13 @@ use std::fmt;
 #[serde(default)]
 pub struct Work {
     /// The turn whose end is not committed, also when its runner is dead.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnInHand>,
     /// The check whose end is not committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckInHand>,
     /// The phase that the counters below belong to.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<Status>,
     /// How many turns have begun.
     pub turns: u64,
@@ -30,12 +33,16 @@ pub struct Work {
     /// How often the builder got its work back since a person last had a hand in it.
     pub returns: u32,
     /// The phase's worker is done: it goes on (true) or back to the builder (false).
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<bool>,
     /// The question whose end its session has not been told.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reply: Option<PendingReply>,
     /// The commit that passed the checks after qa.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub checked: Option<String>,
     /// Where it was merged.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub merged: Option<MergeRecord>,
 }
 

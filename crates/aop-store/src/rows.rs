@@ -170,8 +170,12 @@ pub(crate) fn in_list_order(questions: &mut [Question]) {
 }
 
 /// Everything of a feature that a command is decided on, from its record and those of its open questions.
-pub(crate) fn snapshot(feature: Option<&str>, open: &[String]) -> Result<Snapshot, StoreError> {
-    let mut questions = open.iter().map(|record| parse_question(record)).collect::<Result<Vec<_>, _>>()?;
+pub(crate) fn snapshot(
+    feature: Option<&str>,
+    open: impl IntoIterator<Item: AsRef<str>>,
+) -> Result<Snapshot, StoreError> {
+    let questions = open.into_iter().map(|record| parse_question(record.as_ref()));
+    let mut questions = questions.collect::<Result<Vec<_>, _>>()?;
     in_list_order(&mut questions);
     Ok(Snapshot { feature: feature.map(parse_feature).transpose()?, questions })
 }
@@ -200,8 +204,9 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(place: &str, text: &'a str) -> Resul
 }
 
 pub(crate) fn json(value: &impl Serialize) -> Result<String, StoreError> {
-    // As long as most records are: to grow there in steps would copy each of them several times.
-    let mut text = String::with_capacity(1_024);
+    // As long as most records are: to grow there in steps would copy each of them several times. The allocator has less
+    // to do below 1 KiB.
+    let mut text = String::with_capacity(1_000);
     aop_kernel::json::write(&mut text, value)
         .map_err(|error| StoreError::Damaged { place: "record".into(), cause: error.to_string() })?;
     Ok(text)

@@ -200,7 +200,8 @@ struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(snapshot: &Snapshot, request: &'a Request, moment: &'a Moment) -> Self {
-        Draft { state: snapshot.clone(), events: Vec::new(), request, moment }
+        // Most commands make one or two.
+        Draft { state: snapshot.clone(), events: Vec::with_capacity(2), request, moment }
     }
 
     /// The feature, or `feature_not_found`.
@@ -283,7 +284,7 @@ fn resume_events(question: &Question, status: Status) -> Vec<Event> {
     }
     let id = &question.id;
     let target = question.resume_status.as_ref().and_then(crate::question::ResumeStatus::target);
-    let mut events = Vec::new();
+    let mut events = Vec::with_capacity(1);
     if target.is_none() {
         let recorded = question.resume_status.as_ref().map_or("none", crate::question::ResumeStatus::as_str);
         let note = format!(

@@ -131,7 +131,7 @@ impl Reader {
     /// The feature with its open questions, as the clock leaves them.
     pub(super) async fn state(&self, id: &FeatureId) -> Result<Snapshot, Failure> {
         let rows = self.rows(SNAPSHOT, &[&id.as_str()]).await?;
-        let (mut feature, mut open) = (None, Vec::new());
+        let (mut feature, mut open) = (None, Vec::<String>::new());
         for row in &rows {
             match row.get::<_, i16>(0) {
                 0 => feature = Some(row.get::<_, String>(1)),

@@ -8,7 +8,7 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::Connection;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// About as many bytes of records are kept at most.
 const ROOM: usize = 128 * 1024;
@@ -29,7 +29,7 @@ pub(super) struct Kept {
 pub(super) struct Recent {
     version: Option<i64>,
     counters: Option<(u64, Timestamp)>,
-    features: HashMap<FeatureId, Box<Kept>>,
+    features: BTreeMap<FeatureId, Box<Kept>>,
     bytes: usize,
 }
 

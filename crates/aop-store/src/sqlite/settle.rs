@@ -7,7 +7,7 @@ use super::recent::Kept;
 use super::tail::{Ended, Tail};
 use crate::error::StoreError;
 use crate::rows::{Change, FeatureRow, QuestionRow, open_ids, parse_event};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Batch<'_> {
@@ -48,14 +48,13 @@ impl Batch<'_> {
                 let sql = "INSERT INTO specs (project, feature_id, spec) VALUES (?1, ?2, ?3)";
                 batch.execute(sql, (PROJECT, id.as_str(), spec))?;
             }
-            for ended in latest(&earlier.features, &later.features) {
+            for (_, ended) in latest(&earlier.features, &later.features) {
                 batch.settle_feature(ended)?;
             }
-            for question in latest(&earlier.questions, &later.questions) {
+            for (_, question) in latest(&earlier.questions, &later.questions) {
                 batch.settle_question(&QuestionRow::of(question)?)?;
             }
-            let operations: BTreeMap<_, _> = earlier.operations.iter().chain(&later.operations).collect();
-            for (id, seq) in operations {
+            for (id, seq) in latest(&earlier.operations, &later.operations) {
                 let sql = "INSERT INTO ledger (project, operation_id, seq) VALUES (?1, ?2, ?3)";
                 batch.execute(sql, (PROJECT, id, seq))?;
             }
@@ -90,10 +89,7 @@ impl Batch<'_> {
     }
 }
 
-/// The rows of both, the later one where both have one; in order, which puts neighbours on the same page.
-fn latest<'a, K: Ord, T>(
-    earlier: &'a HashMap<K, T>,
-    later: &'a HashMap<K, T>,
-) -> impl Iterator<Item = &'a T> {
-    earlier.iter().chain(later).collect::<BTreeMap<_, _>>().into_values()
+/// The rows of both in order, the later one where both have one.
+fn latest<'a, K: Ord, T>(earlier: &'a BTreeMap<K, T>, later: &'a BTreeMap<K, T>) -> BTreeMap<&'a K, &'a T> {
+    earlier.iter().chain(later).collect()
 }

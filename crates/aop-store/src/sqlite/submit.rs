@@ -140,16 +140,29 @@ impl Batch<'_> {
             let state = Snapshot { feature: Some(ended.feature.clone()), questions };
             return Ok(Kept { state, last: Some(ended.last), bytes });
         }
+        // Nearly always there is at most one open question, and it comes along.
         let found = self.first(
-            "SELECT record, open, last FROM features WHERE project = ?1 AND feature_id = ?2",
+            "SELECT f.record, f.open, f.last, q.record FROM features f
+             LEFT JOIN questions q ON q.project = ?1 AND q.question_id = f.open AND q.feature_id = ?2
+             WHERE f.project = ?1 AND f.feature_id = ?2",
             (PROJECT, feature_id.as_str()),
-            |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get(2)?)),
+            |row| {
+                let (feature, question) = (row.get_ref(0)?.as_str()?, row.get_ref(3)?.as_str_or_null()?);
+                let bytes = feature.len() + question.map_or(0, str::len);
+                let several = question.is_none().then(|| row.get::<_, String>(1)).transpose()?;
+                Ok((snapshot(Some(feature), question), bytes, row.get(2)?, several))
+            },
         )?;
-        let Some((feature, open, last)) = found else { return Ok(Kept::default()) };
-        let records = open.split_whitespace().filter_map(|id| self.record(feature_id, id).transpose());
-        let records = records.collect::<Result<Vec<_>, _>>()?;
-        let bytes = feature.len() + records.iter().map(String::len).sum::<usize>();
-        Ok(Kept { state: snapshot(Some(&feature), &records)?, last, bytes })
+        let Some((state, bytes, last, several)) = found else { return Ok(Kept::default()) };
+        let mut kept = Kept { state: state?, last, bytes };
+        for id in several.iter().flat_map(|ids| ids.split_whitespace()) {
+            if let Some(record) = self.record(feature_id, id)? {
+                kept.bytes += record.len();
+                kept.state.questions.push(parse_question(&record)?);
+            }
+        }
+        in_list_order(&mut kept.state.questions);
+        Ok(kept)
     }
 
     /// One question of the feature.

@@ -6,7 +6,7 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// With more rows than this, or more bytes, it is written to the tables even if nobody looks there.
@@ -22,16 +22,16 @@ pub(super) struct Ended {
     pub(super) last: i64,
 }
 
-/// The rows that are still to be written.
+/// The rows that are still to be written, in order, which puts neighbours on the same page.
 #[derive(Clone, Default)]
 pub(super) struct Tail {
     /// The last event of the project.
     pub(super) seq: u64,
     pub(super) specs: Vec<(FeatureId, String)>,
-    pub(super) features: HashMap<FeatureId, Arc<Ended>>,
-    pub(super) questions: HashMap<QuestionId, Arc<Question>>,
+    pub(super) features: BTreeMap<FeatureId, Arc<Ended>>,
+    pub(super) questions: BTreeMap<QuestionId, Arc<Question>>,
     /// The event that tells what came of each.
-    pub(super) operations: HashMap<String, i64>,
+    pub(super) operations: BTreeMap<String, i64>,
     /// How long its events are.
     bytes: usize,
 }
