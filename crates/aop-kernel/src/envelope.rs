@@ -87,7 +87,7 @@ impl Envelope {
             data: Data<'a, T>,
         }
         // As long as most: to grow there in steps would copy it several times.
-        let mut text = String::with_capacity(512);
+        let mut text = String::with_capacity(256);
         crate::json::write(&mut text, &Success { ok: true, data: Data { data, operation_id } })
             .unwrap_or_else(|error| unreachable!("data of an envelope is always serializable: {error}"));
         Envelope(text)

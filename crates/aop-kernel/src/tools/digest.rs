@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// The digest of a request, as hexadecimal text. The arguments write their keys in order, as [`Sorted`] does.
 pub(super) fn digest(tool: &str, role: Role, arguments: &impl Serialize) -> String {
     // As long as most: to grow there in steps would copy it several times.
-    let mut text = String::with_capacity(1_000);
+    let mut text = String::with_capacity(512);
     for line in [tool, role.as_str()] {
         text.push_str(line);
         text.push('\n');

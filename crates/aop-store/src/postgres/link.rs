@@ -31,6 +31,15 @@ pub(super) struct Link {
     options: PostgresOptions,
 }
 
+/// What is known after some attempts.
+struct Patience {
+    start: Instant,
+    /// How long to wait before the next.
+    pause: Duration,
+    /// Whether one of them may have been carried out.
+    doubt: bool,
+}
+
 /// Why an attempt failed.
 #[derive(Debug)]
 pub(super) enum Failure {
@@ -99,34 +108,37 @@ impl Link {
         &self,
         mut work: impl AsyncFnMut(Object, bool) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
-        let start = Instant::now();
-        let mut pause = FIRST_PAUSE;
-        let mut doubt = false;
+        let mut patience = Patience { start: Instant::now(), pause: FIRST_PAUSE, doubt: false };
         loop {
             let result = match self.connection().await {
-                Ok(connection) => work(connection, doubt).await,
+                Ok(connection) => work(connection, patience.doubt).await,
                 Err(failure) => Err(failure),
             };
-            let failure = match result {
+            match result {
                 Ok(value) => return Ok(value),
-                Err(failure) => failure,
-            };
-            // The connection may stand in the middle of a transaction. Its neighbours in the pool are no better
-            // off when the server is gone, or has become a standby.
-            self.pool.retain(|_, _| false);
-            let error = match failure {
-                Failure::Final(error) => return Err(error),
-                Failure::Medium { error, in_doubt } => {
-                    doubt |= in_doubt;
-                    error
-                }
-            };
-            if !passes(&error) || start.elapsed() + pause > self.options.patience {
-                return Err(self.explain(&error, doubt));
+                Err(failure) => self.sit_out(failure, &mut patience).await?,
             }
-            tokio::time::sleep(pause.mul_f64(jitter())).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    /// Waits before another attempt, unless there is to be none.
+    async fn sit_out(&self, failure: Failure, patience: &mut Patience) -> Result<(), StoreError> {
+        // The connection may stand in the middle of a transaction. Its neighbours in the pool are no better
+        // off when the server is gone, or has become a standby.
+        self.pool.retain(|_, _| false);
+        let error = match failure {
+            Failure::Final(error) => return Err(error),
+            Failure::Medium { error, in_doubt } => {
+                patience.doubt |= in_doubt;
+                error
+            }
+        };
+        if !passes(&error) || patience.start.elapsed() + patience.pause > self.options.patience {
+            return Err(self.explain(&error, patience.doubt));
+        }
+        tokio::time::sleep(patience.pause.mul_f64(jitter())).await;
+        patience.pause = (patience.pause * 2).min(LONGEST_PAUSE);
+        Ok(())
     }
 
     /// What an error means to a person, and what to do about it.

@@ -76,21 +76,25 @@ impl Inside {
     ) -> Result<T, StoreError> {
         self.link
             .patiently(async |connection, _| {
-                connection.prepare_cached(COUNTERS).await?;
-                let (begun, counters) = tokio::join!(
-                    connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
-                    self.counters(&connection),
-                );
-                begun?;
-                let (seq, now) = counters?;
-                let reader = Reader { connection, project: self.project, seq, now };
+                let reader = self.begin(connection).await?;
                 let result = work(&reader).await;
-                // Nobody waits for the end of a read; the connection goes back to the pool after it.
-                tokio::task::spawn_local(async move { reader.connection.batch_execute("COMMIT").await });
+                reader.end();
                 result
             })
             .await
             .map_err(without_doubt)
+    }
+
+    /// A snapshot to read on.
+    async fn begin(&self, connection: Object) -> Result<Reader, Failure> {
+        connection.prepare_cached(COUNTERS).await?;
+        let (begun, counters) = tokio::join!(
+            connection.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+            self.counters(&connection),
+        );
+        begun?;
+        let (seq, now) = counters?;
+        Ok(Reader { connection, project: self.project, seq, now })
     }
 }
 
@@ -106,6 +110,11 @@ fn without_doubt(error: StoreError) -> StoreError {
 }
 
 impl Reader {
+    /// Nobody waits for the end of a read; the connection goes back to the pool after it.
+    fn end(self) {
+        tokio::task::spawn_local(async move { self.connection.batch_execute("COMMIT").await });
+    }
+
     pub(super) fn now(&self) -> Timestamp {
         self.now
     }

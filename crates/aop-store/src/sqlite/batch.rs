@@ -138,17 +138,32 @@ impl<'a> Batch<'a> {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let before = self.admit()?;
+        let result = work(self);
+        self.dismiss(before, result.as_ref().err())?;
+        result
+    }
+
+    /// Before a member: the last event, the time it tells and the time now.
+    fn admit(&self) -> Result<(u64, Timestamp, Timestamp), StoreError> {
         self.still_open()?;
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         self.guard.set(Guard::Idle);
-        let (seq, told, now) = (self.seq, self.told, self.now);
-        let result = work(self);
-        let failure = result.as_ref().err().filter(|error| !matches!(error, StoreError::Refused(_)));
+        Ok((self.seq, self.told, self.now))
+    }
+
+    /// After a member, with what was before it and how it failed, if it did.
+    fn dismiss(
+        &mut self,
+        before: (u64, Timestamp, Timestamp),
+        error: Option<&StoreError>,
+    ) -> Result<(), StoreError> {
+        let failure = error.filter(|error| !matches!(error, StoreError::Refused(_)));
         let guard = self.guard.get();
-        if result.is_err() && guard == Guard::Idle || failure.is_some() && guard == Guard::Savepoint {
-            (self.seq, self.told, self.now) = (seq, told, now);
+        if error.is_some() && guard == Guard::Idle || failure.is_some() && guard == Guard::Savepoint {
+            (self.seq, self.told, self.now) = before;
         }
         let ended = match (guard, failure) {
             (Guard::Savepoint, None) => self.savepoint("RELEASE member"),
@@ -157,11 +172,10 @@ impl<'a> Batch<'a> {
             (Guard::Idle | Guard::Bare, Some(failure)) => Err(failure.clone()),
             (Guard::Idle | Guard::Bare, None) => Ok(()),
         };
-        if let Err(error) = ended {
+        if let Err(error) = &ended {
             self.failed = Some(error.clone());
-            return Err(error);
         }
-        result
+        ended
     }
 
     /// Undoes what the member wrote behind its savepoint. What the batch knew of the log may have been of it too.

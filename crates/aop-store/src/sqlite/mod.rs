@@ -49,7 +49,7 @@ use read::Reader;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use submit::EXPIRE_AT_ONCE;
 use tokio::sync::oneshot;
 use writer::{Spare, Writer};
@@ -151,15 +151,19 @@ impl SqliteStore {
 
     /// Reads on a connection that nobody else uses meanwhile.
     fn on_spare<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = spare().pop();
-        let connection = match found {
-            Some(connection) => connection,
-            None => connect::open_reader(&self.path)?,
-        };
+        let connection = self.borrow()?;
         let result = read(&connection);
-        spare().push(connection);
+        self.spare().push(connection);
         result
+    }
+
+    fn borrow(&self) -> Result<Connection, StoreError> {
+        let found = self.spare().pop();
+        found.map_or_else(|| connect::open_reader(&self.path), Ok)
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Connection>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads on the connection that writes, while nobody does: to open another costs as much as most reads.

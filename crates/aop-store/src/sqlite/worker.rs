@@ -65,7 +65,7 @@ impl Worker {
     pub(super) fn transact(
         &mut self,
         company: Company,
-        work: impl FnOnce(&mut Batch<'_>),
+        work: &mut dyn FnMut(&mut Batch<'_>),
     ) -> Result<Added, StoreError> {
         let result = self.commit(company, work);
         if self.erased.load(Ordering::Relaxed) {
@@ -83,7 +83,7 @@ impl Worker {
     pub(super) fn settle(&mut self) -> Result<Added, StoreError> {
         self.synchronous("NORMAL")?;
         // A member that fails alone fails its commit.
-        let added = self.commit(Company::Alone, |batch| drop(batch.member(Batch::settle)));
+        let added = self.commit(Company::Alone, &mut |batch| drop(batch.member(Batch::settle)));
         self.unlock();
         self.synchronous("FULL")?;
         added
@@ -105,7 +105,11 @@ impl Worker {
         self.connection.pragma_update(None, "synchronous", how).map_err(|error| explain(&self.path, &error))
     }
 
-    fn commit(&mut self, company: Company, work: impl FnOnce(&mut Batch<'_>)) -> Result<Added, StoreError> {
+    fn commit(
+        &mut self,
+        company: Company,
+        work: &mut dyn FnMut(&mut Batch<'_>),
+    ) -> Result<Added, StoreError> {
         let path = &self.path;
         let run = |sql: &str| {
             // Prepared once: parsing these few words again for each commit is a noticeable part of it.

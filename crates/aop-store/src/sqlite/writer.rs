@@ -200,8 +200,10 @@ impl Writer {
         if worker.lock.try_lock().is_err() {
             return Err(work);
         }
-        let mut result = None;
-        let outcome = worker.transact(Company::Alone, |batch| result = Some(batch.member(work)));
+        let (mut work, mut result) = (Some(work), None);
+        let outcome = worker.transact(Company::Alone, &mut |batch| {
+            result = work.take().map(|work| batch.member(work));
+        });
         desk.announce(&outcome);
         let due = worker.checkpoint_is_due() || desk.tail.look().is_long();
         drop(held);
@@ -354,7 +356,7 @@ impl Desk {
         let company = if writes.len() == 1 { Company::Alone } else { Company::Others };
         let outcome = self.ready(held).and_then(|worker| {
             worker.wait_for_lock()?;
-            worker.transact(company, |batch| {
+            worker.transact(company, &mut |batch| {
                 finishes.extend(writes.drain(..).map(|write| write(Some(batch))));
             })
         });
