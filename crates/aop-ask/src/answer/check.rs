@@ -81,7 +81,11 @@ pub(crate) fn check_value(
             report.add(
                 "wrong_type",
                 path,
-                format!("the answer to \"{}\" is {}, but must be {wanted}", question.id(), show(value)),
+                format!(
+                    "the answer to \"{}\" is {}, but must be {wanted}",
+                    question.id(),
+                    given(question, value)
+                ),
                 "leave an optional question out when it was not answered; null, \"\" and [] are no answers",
             );
             None
@@ -108,7 +112,7 @@ fn many(report: &mut Report, path: &str, question: &Question, items: &[Value]) -
         }
         let path = join(path, index);
         let Some(text) = item.as_str() else {
-            let message = format!("a choice must be a text, but this is {}", show(item));
+            let message = format!("a choice must be a text, but this is {}", given(question, item));
             report.add("wrong_type", &path, message, "write the label in quotes");
             continue;
         };
@@ -118,7 +122,7 @@ fn many(report: &mut Report, path: &str, question: &Question, items: &[Value]) -
         if seen.insert(text) {
             chosen.push(text.to_owned());
         } else {
-            let message = format!("{} is chosen twice", quote(text));
+            let message = format!("{} is chosen twice", named(question, text));
             report.add("duplicate_choice", &path, message, "name each choice once");
         }
     }
@@ -137,7 +141,8 @@ fn choice(report: &mut Report, path: &str, question: &Question, labels: &HashSet
         return not_blank(report, path, question, text);
     }
     let shown: Vec<&str> = question.options().iter().map(|option| option.label()).take(20).collect();
-    let alike = shown.iter().find(|label| label.trim().eq_ignore_ascii_case(text.trim()));
+    let is_alike = |label: &&&str| !question.secret() && label.trim().eq_ignore_ascii_case(text.trim());
+    let alike = shown.iter().find(is_alike);
     let hint = match alike {
         Some(label) => format!("did you mean {}? case and spaces count", quote(label)),
         None => {
@@ -147,9 +152,19 @@ fn choice(report: &mut Report, path: &str, question: &Question, labels: &HashSet
             format!("choose from {}{rest}", list.join(", "))
         }
     };
-    let message = format!("{} is no option of \"{}\"", quote(text), question.id());
+    let message = format!("{} is no option of \"{}\"", named(question, text), question.id());
     report.add("not_an_option", path, message, hint);
     false
+}
+
+/// An answer in a message; a secret one stays secret even when it is wrong.
+fn named(question: &Question, text: &str) -> String {
+    if question.secret() { "this".to_owned() } else { quote(text) }
+}
+
+/// The same for any value.
+fn given(question: &Question, value: &Value) -> String {
+    if question.secret() { "something else".to_owned() } else { show(value) }
 }
 
 fn not_blank(report: &mut Report, path: &str, question: &Question, text: &str) -> bool {

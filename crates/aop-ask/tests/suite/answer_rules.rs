@@ -35,6 +35,24 @@ fn seed_000_scenario_answer_record_is_written_and_validated() {
 }
 
 #[test]
+fn a_secret_answer_that_is_wrong_stands_in_no_message() {
+    let choice = with(&platform(), "/questions/0/secret", Some(json!(true)));
+    let several = with(&choice, "/questions/0/kind", Some(json!("multi_choice")));
+    let wrong = [
+        (&choice, json!("hunter2")),
+        (&choice, json!(["hunter2"])),
+        (&several, json!(["Web", "hunter2"])),
+        (&several, json!("hunter2")),
+        (&several, json!([{"hunter2": 1}])),
+    ];
+    for (document, answer) in wrong {
+        let refused = Answers::check(&spec(document), &json!({"platform": answer})).unwrap_err();
+        let told = format!("{refused:?}");
+        assert!(!told.contains("hunter2") && told.contains("platform"), "{told}");
+    }
+}
+
+#[test]
 fn answers_come_out_in_the_order_of_the_questions() {
     let answers = json!({"notes": "none", "targets": ["Windows", "Linux"], "channel": "Beta"});
     let answers = Answers::check(&release(), &answers).unwrap();
