@@ -155,8 +155,8 @@ impl Walk {
     }
 
     fn nothing(&mut self, question: &Question) {
-        // An optional question that was begun is asked again: dropping the picks would lose what was said.
-        if !question.required() && self.picked.is_empty() && self.path.is_empty() {
+        // An optional question with picks is asked again: dropping them would lose what was said. A route is no pick.
+        if !question.required() && self.picked.is_empty() {
             self.end = Some(End::Absent);
         } else if question.required() {
             self.note = Some("Asked again: this question needs an answer.".to_owned());

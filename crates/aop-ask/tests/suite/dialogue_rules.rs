@@ -113,6 +113,16 @@ fn an_optional_question_that_was_begun_is_asked_again_instead_of_losing_its_pick
 }
 
 #[test]
+fn an_optional_question_left_inside_a_route_is_absent() {
+    let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
+    let document = choice("single_choice", &names, json!({"required": false}));
+    let mut dialogue = start(&document, Target::Codex);
+    dialogue.reply(&codex("A … C")).unwrap();
+    dialogue.reply(&json!({"answers": {}})).unwrap();
+    assert_eq!(ended(&dialogue), json!({}));
+}
+
+#[test]
 fn a_reply_that_matches_no_label_is_the_free_answer_or_asked_again_with_the_reason() {
     let closed = choice("single_choice", &["A", "B"], json!({}));
     let mut dialogue = start(&closed, Target::Codex);
