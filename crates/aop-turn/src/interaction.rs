@@ -144,7 +144,11 @@ impl Interaction {
             .flatten()
             .filter_map(read_choice)
             .collect();
-        self.default_decision_policy = DecisionPolicy::read(field("default_decision_policy"));
+        self.default_decision_policy = match self.kind {
+            // That nobody objects accepts no risk, whatever the engine wishes.
+            Kind::RiskAck => DecisionPolicy::Decline,
+            _ => DecisionPolicy::read(field("default_decision_policy")),
+        };
         self.required_fields = field("required_fields")
             .and_then(Value::as_array)
             .into_iter()
@@ -219,6 +223,18 @@ mod tests {
             json!([{"label": "A", "value": "A"}, {"label": "B", "value": "B"}, {"label": "C", "value": 3},
                 {"label": "d", "value": "d"}, {"label": "E", "value": "e"}, {"label": "6", "value": 6}])
         );
+    }
+
+    #[test]
+    fn a_risk_that_nobody_accepts_in_time_is_declined_whatever_the_engine_wishes() {
+        for wished in [
+            json!({"kind": "risk_ack", "default_decision_policy": "use_default"}),
+            json!({"kind": "risk_ack"}),
+        ] {
+            let interaction = Interaction::open(InteractionId::Number(1), 1, "?".into())
+                .with_fields(wished.as_object().unwrap());
+            assert_eq!(interaction.default_decision_policy, DecisionPolicy::Decline);
+        }
     }
 
     #[test]
