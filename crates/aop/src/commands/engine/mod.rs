@@ -9,7 +9,7 @@ use aop_kernel::{Envelope, Refusal};
 use aop_turn::command::{Conversation, Launch, Permissions, Version, command_line, is_session_handle};
 use aop_turn::patch::{PatchFor, patch};
 use aop_turn::{Engine, Mode, Role};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
 use serde_json::json;
 
 /// Show which engines there are, how each is started and whether it works
@@ -85,7 +85,7 @@ struct PatchArgs {
     #[arg(long, value_parser = role_parser(), default_value = "builder")]
     role: Role,
     /// The run's folder for deliverables
-    #[arg(long, value_name = "DIR", default_value = ".aop/runs/<run_id>/artifacts/")]
+    #[arg(long, value_name = "DIR", default_value = ".aop/runs/<run_id>/artifacts/", value_parser = NonEmptyStringValueParser::new())]
     artifacts: String,
 }
 
