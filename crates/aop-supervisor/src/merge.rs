@@ -29,7 +29,7 @@ pub async fn merge(
         Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
     })?;
     if let (Status::Merged, Some(_)) = (feature.status, &feature.work.merged) {
-        return finish(&git, &feature).await;
+        return finish(&git, &feature, operation).await;
     }
     permit(&feature, Action::Merge)?;
     let Some(commit) = git.branch_head(id).await else {
@@ -59,11 +59,22 @@ pub async fn merge(
     let message = format!("Merge feature {id}: {}", feature.title);
     let merge_commit =
         git.prepare_merge(&commit, &message).await.map_err(|error| conflict(id, &into, error))?;
+    git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, &error))?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
-    let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
+    service.submit(runner_request(command, operation, SURFACE)?).await?;
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
-    finish(&git, &feature).await.map(|_| receipt.envelope)
+    finish(&git, &feature, operation).await
+}
+
+/// Files of the project that git does not know stand where the feature has some of its own.
+fn in_the_way(into: &str, error: &GitError) -> Refusal {
+    let said = match error {
+        GitError::Failed { said, .. } => said.trim().replace('\n', ", "),
+        other => other.to_string(),
+    };
+    Refusal::new(ErrorCode::VersionConflict, format!("{into} cannot be moved to the merge: {said}"))
+        .hint("move these files away or commit them, then merge again; nothing was changed")
 }
 
 /// Why there is nothing to merge here: nobody has worked on it, or the work is elsewhere.
@@ -116,7 +127,7 @@ fn conflict(id: &FeatureId, into: &str, error: GitError) -> Refusal {
 }
 
 /// Moves the branch, if that is still to be done.
-async fn finish(git: &Git, feature: &Feature) -> Result<Envelope, Refusal> {
+async fn finish(git: &Git, feature: &Feature, operation: &str) -> Result<Envelope, Refusal> {
     let Some(merged) = &feature.work.merged else {
         return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
     };
@@ -132,10 +143,12 @@ async fn finish(git: &Git, feature: &Feature) -> Result<Envelope, Refusal> {
             .hint(format!("bring it in with `git merge {}`", merged.merge_commit))
         })?;
     }
-    // The branch keeps the history; the folder is only in the way.
-    let _ = git.remove_worktree(&feature.id).await;
-    Ok(Envelope::success(
-        &json!({"feature_id": feature.id, "status": feature.status, "commit": merged.commit,
-        "merge_commit": merged.merge_commit, "into": merged.into}),
-    ))
+    let mut data = json!({"feature_id": feature.id, "status": feature.status, "commit": merged.commit,
+        "merge_commit": merged.merge_commit, "into": merged.into, "operation_id": operation});
+    // The branch keeps the history; the folder is only in the way, unless somebody left something there.
+    match git.remove_worktree(&feature.id).await {
+        Ok(left) if !left.is_empty() => data["not_committed"] = json!(left),
+        Ok(_) | Err(_) => {}
+    }
+    Ok(Envelope::success(&data))
 }

@@ -57,6 +57,11 @@ impl From<GitError> for Refusal {
     }
 }
 
+/// The files of `git status --porcelain`.
+fn changed_files(said: &str) -> Vec<String> {
+    said.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect()
+}
+
 /// What stands for a commit where there is no git.
 const NO_COMMIT: &str = "none";
 
@@ -192,8 +197,12 @@ impl Git {
 
     /// Tracked files that differ from the head.
     pub async fn dirty_files(&self) -> Result<Vec<String>, GitError> {
-        let said = self.git(&self.root, &["status", "--porcelain", "--untracked-files=no"]).await?;
-        Ok(said.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect())
+        Ok(changed_files(&self.git(&self.root, &["status", "--porcelain", "--untracked-files=no"]).await?))
+    }
+
+    /// Whether the files of the project would let the head move to this commit. Changes nothing.
+    pub async fn can_move_to(&self, commit: &str) -> Result<(), GitError> {
+        self.git(&self.root, &["read-tree", "-m", "-u", "-n", "HEAD", commit]).await.map(drop)
     }
 
     /// Makes the merge of `commit` into the head as an object that nothing points at yet.
@@ -229,14 +238,21 @@ impl Git {
             || self.git(&self.root, &["merge-base", "--is-ancestor", commit, &branch]).await.is_ok()
     }
 
-    /// Takes a feature's worktree away; its branch stays.
-    pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<(), GitError> {
+    /// Takes a feature's worktree away unless it holds something that is not committed; its branch stays. Those files.
+    pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<Vec<String>, GitError> {
         let path = self.worktree(feature);
+        if !path.join(".git").exists() {
+            return Ok(Vec::new());
+        }
         let place = path.display().to_string();
+        let said = self.git(&path, &["status", "--porcelain"]).await?;
+        if !said.is_empty() {
+            return Ok(changed_files(&said));
+        }
         // Gone is what was wanted.
         let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
         let _ = tokio::fs::remove_file(path.with_extension("lock")).await;
-        self.git(&self.root, &["worktree", "remove", "--force", &place]).await.map(drop)
+        self.git(&self.root, &["worktree", "remove", "--force", &place]).await.map(|_| Vec::new())
     }
 
     /// A name for commits where the user has none.

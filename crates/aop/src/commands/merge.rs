@@ -1,7 +1,7 @@
 //! `aop merge`: a feature that passed its checks, into the branch that the project is on.
 
 use crate::cli::Global;
-use crate::output::style::bold;
+use crate::output::style::{bold, clean};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, operation_id};
 use aop_kernel::ids::FeatureId;
@@ -13,7 +13,7 @@ use aop_kernel::{ErrorCode, Refusal};
   aop merge --feature-id checkout
 
 Only from ready_to_merge, and only the commit that passed the checks. A dirty working tree or a conflict refuses the \
-merge and changes nothing.")]
+merge and changes nothing. What is not committed in the feature's own folder is not merged, and stays there.")]
 pub(crate) struct MergeArgs {
     /// The feature's id
     #[arg(long)]
@@ -38,11 +38,18 @@ pub(crate) fn run(global: &Global, args: &MergeArgs) -> CommandResult {
     let envelope = envelope?;
     let data = envelope.data();
     let field = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    let text = format!(
+    let mut text = format!(
         "{} is merged into {} as {}.",
         bold(id.as_str()),
         bold(&field("into")),
         &field("merge_commit")
     );
+    if let Some(left) = data["not_committed"].as_array() {
+        let files: Vec<&str> = left.iter().filter_map(serde_json::Value::as_str).collect();
+        text.push_str(&format!(
+            "\nIts folder .aop/worktrees/{id} stays: what is not committed there was not merged: {}",
+            clean(&files.join(", "))
+        ));
+    }
     Ok(Reply::ok(envelope, text))
 }

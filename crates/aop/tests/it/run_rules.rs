@@ -220,6 +220,37 @@ fn a_conflict_refuses_the_merge_and_changes_nothing() {
     assert_eq!(project.feature("shop")["status"], "ready_to_merge");
 }
 
+#[test]
+fn what_is_not_committed_in_the_features_folder_survives_its_merge() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    std::fs::write(project.path(".aop/worktrees/shop/precious.txt"), "by hand\n").unwrap();
+    let merged = project.run(&["merge", "--feature-id", "shop"]).data();
+    assert_eq!(merged["not_committed"], json!(["precious.txt"]));
+    let kept = std::fs::read_to_string(project.path(".aop/worktrees/shop/precious.txt")).unwrap();
+    assert_eq!(kept, "by hand\n");
+    std::fs::remove_file(project.path(".aop/worktrees/shop/precious.txt")).unwrap();
+    let again = project.run(&["merge", "--feature-id", "shop"]).data();
+    assert!(again["operation_id"].is_string() && again.get("not_committed").is_none(), "{again}");
+    assert!(!project.path(".aop/worktrees/shop").exists(), "there is nothing left to lose");
+}
+
+#[test]
+fn a_file_in_the_way_refuses_the_merge_and_changes_nothing() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    std::fs::write(project.path("work.txt"), "not known to git\n").unwrap();
+    let head = git(&project, &["rev-parse", "HEAD"]);
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
+    assert!(refused["message"].as_str().unwrap().contains("work.txt"), "{refused}");
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    std::fs::remove_file(project.path("work.txt")).unwrap();
+    assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
+}
+
 fn packet() -> Value {
     json!({"novel_ask": {"version": 1, "topic": "the platform", "questions": [{"id": "platform", "header": "Platform",
         "question": "Which platform?", "kind": "single_choice", "required": true,
