@@ -11,6 +11,9 @@ use crate::spec::read::{object, text};
 use crate::violation::{Report, Violation, quote};
 use serde_json::Value;
 
+/// File systems take 255 bytes; the record is first written under a somewhat longer name beside its own.
+const LONGEST_NAME: usize = 200;
+
 /// An instruction packet, as far as it concerns asking. Its other keys are somebody else's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packet {
@@ -128,6 +131,9 @@ pub fn answer_path(path: &str) -> Result<Vec<&str>, &'static str> {
     }
     if path.ends_with('/') {
         return Err("it names a folder");
+    }
+    if path.split('/').any(|part| part.len() > LONGEST_NAME) {
+        return Err("a name in it is longer than 200 bytes");
     }
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -5,7 +5,7 @@
 use crate::SURFACE;
 use crate::place::Place;
 use crate::runner::{Context, Stop};
-use aop_ask::gate::{Gate, Packet};
+use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::{AnswerSpec, Answers};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
@@ -40,12 +40,19 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         .map_err(|violation| unusable(&path, &violation.message))?;
     let key = format!("{}/gate/{phase}", feature.id);
     let opened = context.store().document(Shelf::Results, key.clone()).await?;
-    let standing = place.read()?;
+    // A file that cannot be read or written concerns this feature alone, not the run.
+    let stuck = |refusal: Refusal| unusable(&path, &refusal.message);
+    let standing = place.read().map_err(stuck)?;
     if let (Some(opened), Some(bytes)) = (&opened, &standing)
         && opened["asked"] == digest(&gate.spec.to_json())
         && opened["sha256"] == hex(bytes)
     {
         return Ok(true);
+    }
+    if let GateState::Invalid(violations) = packet.judge(standing.as_deref()) {
+        let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
+        let cause = format!("'{}' is no valid answer ({})", gate.answer_path, first.unwrap_or_default());
+        return Err(in_the_way(&path, gate, feature, &cause).fact("violations", violations).into());
     }
     let question = ask(context, feature, gate).await?;
     let QuestionState::Answered { answer, at, by, .. } = &question.state else { return Ok(false) };
@@ -56,16 +63,9 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         json!({"asked": digest(&gate.spec.to_json()), "sha256": hex(&record), "question_id": question.id});
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
     context.place(&feature.id, Shelf::Results, key, Some(document)).await?;
-    if !place.write_new(&record)? && place.read()?.as_deref() != Some(&record) {
-        return Err(unusable(
-            &path,
-            &format!(
-                "'{}' holds something that is not the answer in the store; it was left alone",
-                gate.answer_path
-            ),
-        )
-        .hint(format!("move {} away, then `aop retry --feature-id {}`", gate.answer_path, feature.id))
-        .into());
+    if !place.write_new(&record).map_err(stuck)? && place.read().map_err(stuck)?.as_deref() != Some(&record) {
+        let cause = format!("'{}' holds something that is not the answer in the store", gate.answer_path);
+        return Err(in_the_way(&path, gate, feature, &cause).into());
     }
     context.store().forget(question.id.clone()).await?;
     Ok(true)
@@ -120,6 +120,12 @@ fn record(gate: &Gate, answer: &Value, at: &str, by: &str) -> Result<Vec<u8>, Re
 fn unusable(path: &std::path::Path, cause: &str) -> Refusal {
     Refusal::new(ErrorCode::InvalidDocument, format!("{}: {cause}", path.display()))
         .hint("correct the packet, then `aop retry`; `aop packet check FILE` judges it")
+}
+
+/// Something else stands where the answer belongs.
+fn in_the_way(path: &std::path::Path, gate: &Gate, feature: &Feature, cause: &str) -> Refusal {
+    unusable(path, &format!("{cause}; it was left alone"))
+        .hint(format!("move {} away, then `aop retry --feature-id {}`", gate.answer_path, feature.id))
 }
 
 fn digest(value: &Value) -> String {

@@ -43,6 +43,9 @@ impl Place {
                 return Err(unsafe_path(path, "it leads out of the project"));
             }
         }
+        if place.ancestors().skip(1).any(Path::is_file) {
+            return Err(unsafe_path(path, "it goes through a file as if that were a folder"));
+        }
         let kept = root.join(AOP_DIR);
         let kept_real = kept.canonicalize().unwrap_or_else(|_| kept.clone());
         if place.starts_with(&kept) || place.starts_with(&kept_real) {
@@ -168,7 +171,8 @@ mod tests {
         assert_eq!(read("answers/../answers/a.json"), Some(b"x".to_vec()));
         assert_eq!(read("answers/b.json"), None);
         assert_eq!(read("new/folder/b.json"), None);
-        assert_eq!(read("answers/a.json/below"), None);
+        assert!(yard.refused("answers/a.json/below").contains("goes through a file"));
+        assert!(yard.refused(&format!("answers/{}.json", "a".repeat(300))).contains("longer than 200 bytes"));
     }
 
     #[test]

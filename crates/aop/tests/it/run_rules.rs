@@ -304,6 +304,36 @@ fn a_forged_file_opens_no_gate() {
 }
 
 #[test]
+fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other() {
+    let project = workshop("");
+    for id in ["shop", "other"] {
+        script(&project, id, &json!({}));
+    }
+    let paths = [spec(&project, "shop"), spec(&project, "other")];
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::create_dir_all(project.path("answers")).unwrap();
+    let blocked = |answer_path: &str, cause: &str| {
+        let mut gate = packet();
+        gate["answer_path"] = json!(answer_path);
+        std::fs::write(packets.join("planning.json"), gate.to_string()).unwrap();
+        let run = Running::start(&project, &[&paths[0], &paths[1]]);
+        assert_eq!(run.end().0, Some(3));
+        let feature = project.feature("shop");
+        assert!(feature["status_reason"].as_str().unwrap().contains(cause), "{feature}");
+        assert_eq!(feature["status"], "blocked");
+        assert_eq!(project.feature("other")["status"], "ready_to_merge");
+        project.run(&["retry", "--feature-id", "shop"]).data();
+    };
+    std::fs::write(project.path("answers/platform.json"), "{}").unwrap();
+    blocked("answers/platform.json", "no valid answer");
+    assert_eq!(std::fs::read_to_string(project.path("answers/platform.json")).unwrap(), "{}");
+    blocked("answers/platform.json/x.json", "goes through a file");
+    blocked(&format!("{}.json", "z".repeat(300)), "longer than 200 bytes");
+    assert_eq!(events(&project, "shop", "question.opened").len(), 0, "nobody was asked in vain");
+}
+
+#[test]
 fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
