@@ -13,6 +13,20 @@ pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 /// The deepest nesting that is read. Our formats need seven levels; comments may hold a little more.
 pub const MAX_DEPTH: usize = 64;
 
+/// Parses what has limits of its own elsewhere.
+///
+/// # Errors
+/// Why it is no JSON, or which key stands twice, in one sentence.
+pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
+    match read(bytes) {
+        Ok(value) => Ok(value),
+        Err(violations) => match violations.into_iter().find(|found| found.code == "duplicate_key") {
+            Some(twice) => Err(twice.message),
+            None => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        },
+    }
+}
+
 /// Parses one JSON document.
 ///
 /// # Errors

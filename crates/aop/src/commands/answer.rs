@@ -7,7 +7,7 @@ use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session, operation_id};
 use crate::prompt;
 use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
-use aop_kernel::question::{AnswerKind, Question};
+use aop_kernel::question::{AnswerKind, Asked, Question};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::{Value, json};
@@ -102,12 +102,18 @@ fn incomplete() -> Refusal {
         .hint("`aop questions` lists what is open; on a terminal `aop answer` alone walks through it")
 }
 
+/// Whether any text is taken as it is.
+fn takes_text(asked: &Asked) -> bool {
+    let kind = asked.expected_answer.as_ref().map(|expected| expected.kind);
+    matches!(kind, Some(AnswerKind::SingleChoice | AnswerKind::FreeText))
+}
+
 /// Reads VALUE the way the question expects it: text, JSON, or whichever it is when nothing is expected.
 fn read_value(text: &str, question: Option<&Question>) -> Result<Value, Refusal> {
     let as_text = || Value::String(text.strip_suffix('\n').unwrap_or(text).to_owned());
     let Some(question) = question else { return Ok(as_text()) };
-    let parsed = serde_json::from_str::<Value>(text);
-    let not_json = |error: &serde_json::Error| {
+    let parsed = aop_ask::json::read_plainly(text.as_bytes());
+    let not_json = |error: &str| {
         let reason = format!("the answer is not JSON: {error}");
         Refusal::new(
             ErrorCode::QuestionInvalidAnswer,
@@ -118,6 +124,12 @@ fn read_value(text: &str, question: Option<&Question>) -> Result<Value, Refusal>
         .fact("reasons", [reason])
     };
     let asked = &question.asked;
+    // An object all the same, and one that says two things at once is not taken for a text.
+    let is_object = || serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
+    let parsed = match parsed {
+        Err(error) if !takes_text(asked) && is_object() => return Err(not_json(&error)),
+        parsed => parsed,
+    };
     match asked.expected_answer.as_ref().map(|expected| expected.kind) {
         Some(AnswerKind::SingleChoice | AnswerKind::FreeText) => Ok(as_text()),
         Some(AnswerKind::MultiChoice | AnswerKind::Json) => parsed.map_err(|error| not_json(&error)),

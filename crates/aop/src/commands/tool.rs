@@ -86,7 +86,7 @@ fn read_input(input: &str) -> Result<Value, Refusal> {
         .fact("size", bytes.len())
         .fact("limit", MAX_REQUEST_BYTES));
     }
-    serde_json::from_slice(&bytes).map_err(|error| {
+    aop_ask::json::read_plainly(&bytes).map_err(|error| {
         Refusal::invalid_argument(format!("--input is not JSON: {error}"))
             .hint("give one JSON object, @FILE or - for standard input")
             .fact("argument", "input")

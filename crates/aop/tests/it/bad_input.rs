@@ -97,6 +97,10 @@ fn broken_json_and_wrong_arguments_are_named() {
     let call = ["tool", "call", "feature.get", "--role", "human", "--input", "{\"feature_id\": "];
     let error = refused(&project, &call, "invalid_argument", 2);
     assert!(error["message"].as_str().unwrap().starts_with("--input is not JSON"), "{error}");
+    let twice = r#"{"feature_id": "f", "note": "a", "note": "b", "operation_id": "o"}"#;
+    let call = ["tool", "call", "feature.log_append", "--role", "human", "--input", twice];
+    let error = refused(&project, &call, "invalid_argument", 2);
+    assert!(error["message"].as_str().unwrap().contains("\"note\" stands twice"), "{error}");
     let extra = json!({"feature_id": "shop", "colour": "red"});
     let error = tool(&project, "feature.get", &extra, "invalid_argument", 2);
     assert_eq!(error["message"], "feature.get takes no argument 'colour'");

@@ -151,6 +151,9 @@ fn a_form_is_answered_by_its_mapping_and_its_record_is_written() {
     let id = asked["question_id"].as_str().unwrap();
     let wrong = project.answer(id, r#"{"platform": "Radio"}"#).refused("question_invalid_answer", 1);
     assert!(wrong["details"]["reasons"][0].as_str().unwrap().contains("Radio"), "{wrong}");
+    let twice = r#"{"platform": "Web", "platform": "Print"}"#;
+    let wrong = project.answer(id, twice).refused("question_invalid_answer", 1);
+    assert!(wrong["details"]["reasons"][0].as_str().unwrap().contains("stands twice"), "{wrong}");
     project.answer(id, r#"{"platform": "Web", "name": "Nora"}"#).data();
     let path = project.path(&format!(".aop/features/shop/answers/{id}.json"));
     let record: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
