@@ -8,7 +8,8 @@ use aop_kernel::Refusal;
 use aop_kernel::tools::Tool;
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Path, State};
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use axum::routing::post;
 use serde_json::{Map, Value, json};
@@ -24,7 +25,7 @@ pub(super) fn routes() -> Router<Shared> {
 async fn tool(
     State(app): State<Arc<App>>,
     signed: Signed,
-    Path(name): Path<String>,
+    Named(name): Named,
     headers: HeaderMap,
     body: Bytes,
 ) -> Reply {
@@ -34,6 +35,22 @@ async fn tool(
         name_operation(&headers, &mut input)?;
     }
     call(&app, &signed, tool, input).await
+}
+
+/// The one part of an address that differs. What cannot be read is refused like everything else.
+pub(super) struct Named(pub(super) String);
+
+impl FromRequestParts<Shared> for Named {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refused> {
+        let read = Path::<String>::from_request_parts(parts, app).await;
+        read.map(|Path(name)| Named(name)).map_err(|rejection| {
+            Refusal::invalid_argument(format!("the address cannot be read: {}", rejection.body_text()))
+                .hint("write it as UTF-8, percent-encoded")
+                .into()
+        })
+    }
 }
 
 /// Calls a tool in somebody's name. An operator with a name answers under it, whatever the request says.
@@ -62,7 +79,7 @@ pub(crate) fn object(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Val
     if body.iter().all(u8::is_ascii_whitespace) {
         return Ok(Map::new());
     }
-    match serde_json::from_slice(body) {
+    match aop_ask::json::read_plainly(body) {
         Ok(Value::Object(map)) => Ok(map),
         Ok(_) => Err(Refusal::invalid_argument("the body is JSON, but no object")
             .hint("send the arguments as one JSON object")),

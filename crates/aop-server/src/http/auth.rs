@@ -117,7 +117,10 @@ impl FromRequestParts<Shared> for Visitor {
         match session(app, &parts.headers).await {
             Ok(Some(session)) => Ok(Visitor { session }),
             Ok(None) => {
-                let next = if parts.method == Method::GET { parts.uri.path() } else { "/" };
+                // A form was sent from the page above its address.
+                let path = parts.uri.path();
+                let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
+                let next = if parts.method == Method::GET { path } else { above };
                 let next = super::login::local_path(next).unwrap_or("/");
                 Err(Redirect::to(&format!("/login?next={next}")).into_response())
             }

@@ -1,5 +1,6 @@
 //! `/api/v1/features`, `/api/v1/runs`, `/api/v1/version`: reading. What changes a feature is a tool.
 
+use super::api::Named;
 use super::auth::Signed;
 use super::questions::{number, owned, query_refusal};
 use super::reply::{Done, Refused, Reply};
@@ -11,7 +12,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{EventPage, Items, Shelf};
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -60,11 +61,7 @@ async fn list(
     super::api::call(&app, &signed, Tool::FeatureList, input).await
 }
 
-async fn show(
-    State(app): State<Arc<App>>,
-    signed: Signed,
-    Path(id): Path<String>,
-) -> Result<Response, Refused> {
+async fn show(State(app): State<Arc<App>>, signed: Signed, Named(id): Named) -> Result<Response, Refused> {
     let id = seen(&signed, &id)?;
     let record = app.service.feature(&id).await?;
     let mut response = Done(Envelope::success(&record)).into_response();
@@ -74,7 +71,7 @@ async fn show(
     Ok(response)
 }
 
-async fn context(State(app): State<Arc<App>>, signed: Signed, Path(id): Path<String>) -> Reply {
+async fn context(State(app): State<Arc<App>>, signed: Signed, Named(id): Named) -> Reply {
     let input = Map::from_iter([("feature_id".to_owned(), json!(id))]);
     super::api::call(&app, &signed, Tool::FeatureGetContext, input).await
 }
@@ -89,7 +86,7 @@ struct Section {
 async fn log(
     State(app): State<Arc<App>>,
     signed: Signed,
-    Path(id): Path<String>,
+    Named(id): Named,
     section: Result<Query<Section>, QueryRejection>,
 ) -> Reply {
     let Query(section) = section.map_err(|error| query_refusal(&error))?;

@@ -1,6 +1,6 @@
 //! `/api/v1/questions`: what is asked, and what becomes of it. Each change is the tool of the contract that makes it.
 
-use super::api::{call, name_operation, object};
+use super::api::{Named, call, name_operation, object};
 use super::auth::Signed;
 use super::reply::{Done, Refused, Reply};
 use super::{App, SURFACE, Shared};
@@ -14,7 +14,7 @@ use aop_store::{QuestionPage, Record};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
@@ -88,11 +88,7 @@ async fn list(
     Ok(Done(Envelope::success(&Listed { items, next_cursor })))
 }
 
-async fn show(
-    State(app): State<Arc<App>>,
-    signed: Signed,
-    Path(id): Path<String>,
-) -> Result<Response, Refused> {
+async fn show(State(app): State<Arc<App>>, signed: Signed, Named(id): Named) -> Result<Response, Refused> {
     let question = theirs(&app, &signed, &id).await?;
     Ok(tagged(&question, &Envelope::success(&question)))
 }
@@ -132,7 +128,7 @@ async fn create(State(app): State<Arc<App>>, signed: Signed, headers: HeaderMap,
 fn by(tool: Tool) -> MethodRouter<Shared> {
     let handler = move |State(app): State<Arc<App>>,
                         signed: Signed,
-                        Path(id): Path<String>,
+                        Named(id): Named,
                         headers: HeaderMap,
                         body: Bytes| async move {
         let mut input = object(&headers, &body)?;
@@ -194,7 +190,7 @@ struct Patience {
 async fn wait(
     State(app): State<Arc<App>>,
     signed: Signed,
-    Path(id): Path<String>,
+    Named(id): Named,
     patience: Result<Query<Patience>, QueryRejection>,
 ) -> Result<Response, Refused> {
     let Query(patience) = patience.map_err(|error| query_refusal(&error))?;

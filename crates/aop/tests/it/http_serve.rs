@@ -48,6 +48,10 @@ fn a_tool_has_the_same_envelope_as_on_the_command_line_and_replays_byte_for_byte
     server.tool("feature.nonsense", &json!({})).refused(404, "invalid_argument");
     server.tool("feature.get", &json!({"feature_id": "none"})).refused(404, "feature_not_found");
     server.tool("feature.get", &json!([1])).refused(400, "invalid_argument");
+    server.get("/api/v1/questions/%ff").refused(400, "invalid_argument");
+    let twice = r#"{"feature_id": "shop", "feature_id": "other"}"#;
+    let headers = [("Authorization", bearer.as_str())];
+    server.request("POST", "/api/v1/tools/feature.get", &headers, twice).refused(400, "invalid_argument");
 }
 
 #[test]

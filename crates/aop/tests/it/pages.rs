@@ -157,6 +157,9 @@ fn a_link_decides_nothing_and_a_form_needs_its_token() {
     let signed_out = server.request("GET", &path, &[], "");
     assert_eq!(signed_out.status, 303);
     assert_eq!(signed_out.header("location"), Some(format!("/login?next={path}").as_str()));
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let sent = server.request("POST", &format!("{path}/answer"), &form, "f0=0");
+    assert_eq!(sent.header("location"), signed_out.header("location"), "back to the page of the form");
     let csrf = visit.hidden(&path, "csrf");
     let withdrawn = visit.post(&format!("{path}/withdraw"), &[("csrf", &csrf), ("note", "not needed")]);
     assert_eq!(withdrawn.status, 303, "{withdrawn:?}");
