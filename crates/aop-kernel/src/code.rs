@@ -138,7 +138,7 @@ codes! {
         "Wait for it, stop it, or take over with `aop run --takeover` when it is dead.";
     EngineUnavailable "engine_unavailable" Refused 503 retry:true human:true
         "The agent program is not installed, not executable, or of a version that cannot be driven."
-        "Install it, or choose another engine in aop.yaml.";
+        "Install it, or choose another engine in aop.yaml; then `aop retry --feature-id ID` for what is blocked, and `aop run`.";
     EngineFailed "engine_failed" Refused 502 retry:true human:false
         "The agent program failed, timed out or broke off in the middle of a turn."
         "Look at the transcript named in the details and run `aop retry --feature-id ID`.";

@@ -129,6 +129,7 @@ fn show(global: &Global, feature_id: &str) -> CommandResult {
         super::status::coloured(&field("status")),
         dim(&field("status_reason"))
     ));
+    text.extend(super::status::way_on(state).map(|way| format!("{way}\n")));
     for (title, key) in [("open questions", "open_questions"), ("latest answers", "recent_answers")] {
         let questions: Vec<Question> =
             serde_json::from_value(context["human_input"][key].clone()).unwrap_or_default();

@@ -6,6 +6,7 @@ use crate::output::live::Painter;
 use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
 use crate::output::table::{cut, fitting};
 use crate::output::when::relative;
+use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
 use crate::project::{Project, Session};
 use aop_kernel::Envelope;
@@ -57,8 +58,9 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
         let features = listed["items"].as_array().cloned().unwrap_or_default();
         match &mut painter {
             Some(painter) => {
-                let (_, rows) = painter.size();
-                let lines: Vec<String> = overview(&features).lines().map(str::to_owned).collect();
+                let (columns, rows) = painter.size();
+                let text = wrapped(&overview(&features), columns.saturating_sub(1));
+                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
                 painter.paint(&[], &lines[..lines.len().min(rows.saturating_sub(2))]);
             }
             None => print(&json!({"features": features}).to_string()),
@@ -88,7 +90,10 @@ pub(crate) fn overview(features: &[Value]) -> String {
         .iter()
         .map(|feature| {
             let waits = feature["open_question_id"].as_str().map(yellow);
-            let why = waits.unwrap_or_else(|| dim(&cut(&field(feature, "status_reason"), 80)));
+            let why = waits.unwrap_or_else(|| match is_stuck(feature) {
+                true => dim("see below"),
+                false => dim(&cut(&field(feature, "status_reason"), 80)),
+            });
             let at = |key: &str| {
                 feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default()
             };
@@ -111,7 +116,25 @@ pub(crate) fn overview(features: &[Value]) -> String {
             if waiting == 1 { "1 feature waits".to_owned() } else { format!("{waiting} features wait") };
         text.push_str(&format!("\n\n{} for an answer: {}", what, bold("`aop answer`")));
     }
+    for feature in features.iter().filter(|feature| is_stuck(feature)) {
+        let reason = aop_kernel::log::one_line(&field(feature, "status_reason"));
+        let (id, status) = (field(feature, "feature_id"), coloured(&field(feature, "status")));
+        text.push_str(&format!("\n\n{} is {status}: {reason}", bold(&id)));
+        text.extend(way_on(feature).map(|way| format!("\n  {way}")));
+    }
     text
+}
+
+/// Whether a feature stands still for a reason that somebody has to read to its end.
+fn is_stuck(feature: &Value) -> bool {
+    let told = feature["status_reason"].as_str().is_some_and(|reason| !reason.is_empty());
+    told && matches!(feature["status"].as_str(), Some("blocked" | "failed"))
+}
+
+/// What brings a blocked feature back to work.
+pub(super) fn way_on(feature: &Value) -> Option<String> {
+    let id = feature["feature_id"].as_str().filter(|_| feature["status"] == "blocked")?;
+    Some(format!("go on with: {}", bold(&format!("`aop retry --feature-id {}`", clean(id)))))
 }
 
 /// A status in its colour.

@@ -105,6 +105,26 @@ fn text_on_a_narrow_terminal_breaks_between_words() {
 }
 
 #[test]
+fn why_a_feature_is_blocked_is_read_to_its_end_and_with_the_command_that_goes_on() {
+    let project = Project::with_feature();
+    let reason = "claude is not installed: nothing of that name is on the search path, neither here nor in the \
+                  folders that npm uses; install it with npm, or choose another engine in aop.yaml";
+    let input =
+        serde_json::json!({"feature_id": "shop", "to": "blocked", "reason": reason, "operation_id": "stop"});
+    project.tool("feature.transition", "human", &input).data();
+    let way = "go on with: `aop retry --feature-id shop`";
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for columns in [60, 80, 120] {
+        for args in ["status", "features list", "features show shop"] {
+            let text = narrow(&project, columns, args);
+            assert!(text.lines().all(|line| line.chars().count() <= columns), "{columns}: {text}");
+            assert!(words(&text).contains(reason), "{columns}: {text}");
+            assert!(text.lines().any(|line| line.trim() == way), "{columns}: {text}");
+        }
+    }
+}
+
+#[test]
 fn what_is_piped_or_asked_for_as_json_is_not_broken_for_a_narrow_terminal() {
     let project = Project::new();
     let hint = "hint: status is one of open, answered, expired, withdrawn, all";
