@@ -9,9 +9,11 @@ use crate::output::when::relative;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
 use crate::project::{Project, Session};
-use aop_kernel::Envelope;
+use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, Refusal};
+use aop_store::FeaturePage;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -38,7 +40,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
     let listed = session.call(Tool::FeatureList, &json!({"all": args.all}))?.data();
     let features = listed["items"].as_array().cloned().unwrap_or_default();
     let (found, now) = runners::all(&session)?;
-    let mut text = overview(&features);
+    let mut text = with_questions(&session, &features, args.all)?;
     if let Some(line) = runners::line(&found, now) {
         text.push_str(&format!("\n\n{line}"));
     }
@@ -59,7 +61,7 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
         match &mut painter {
             Some(painter) => {
                 let (columns, rows) = painter.size();
-                let text = wrapped(&overview(&features), columns.saturating_sub(1));
+                let text = wrapped(&with_questions(session, &features, all)?, columns.saturating_sub(1));
                 let lines: Vec<String> = text.lines().map(str::to_owned).collect();
                 painter.paint(&[], &lines[..lines.len().min(rows.saturating_sub(2))]);
             }
@@ -77,12 +79,29 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
     }
 }
 
+/// The overview, with the questions of `aop ask` whose features are not listed.
+fn with_questions(session: &Session, features: &[Value], all: bool) -> Result<String, Refusal> {
+    let mut text = overview(features);
+    if !all {
+        let page = FeaturePage { status: Some(Status::AwaitingInput), adhoc: true, only: None };
+        let waiting = session.wait(session.store().features(page))?;
+        let what = match waiting.iter().filter(|feature| feature.adhoc).count() {
+            0 => return Ok(text),
+            1 => "1 question waits".to_owned(),
+            count => format!("{count} questions wait"),
+        };
+        text.push_str(&format!("\n\n{what} for an answer: {}", bold("`aop answer`")));
+    }
+    Ok(text)
+}
+
 /// Features as a table, and the commands that answer what they wait for.
 pub(crate) fn overview(features: &[Value]) -> String {
     if features.is_empty() {
         return format!(
-            "No features yet. Create one:\n  {}",
-            bold("aop features create --feature-id first --title \"The first feature\"")
+            "No features yet. Write what you want into a file, then:\n  {}  {}",
+            bold("aop run SPEC.md"),
+            dim("agents build it and ask you")
         );
     }
     let field = |feature: &Value, key: &str| feature[key].as_str().map(clean).unwrap_or_default();

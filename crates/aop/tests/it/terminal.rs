@@ -125,6 +125,19 @@ fn why_a_feature_is_blocked_is_read_to_its_end_and_with_the_command_that_goes_on
 }
 
 #[test]
+fn the_status_counts_the_questions_of_aop_ask_though_it_lists_no_feature_for_them() {
+    let project = Project::new();
+    let mut asking = project.spawn(&["ask", "Anybody?"]);
+    project.opened_question();
+    let text = screen(&project, "status");
+    assert!(text.contains("No features yet"), "{text}");
+    assert!(text.contains("1 question waits for an answer: `aop answer`"), "{text}");
+    assert!(!screen(&project, "status --all").contains("1 question waits"), "its feature is listed");
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+}
+
+#[test]
 fn what_is_piped_or_asked_for_as_json_is_not_broken_for_a_narrow_terminal() {
     let project = Project::new();
     let hint = "hint: status is one of open, answered, expired, withdrawn, all";
