@@ -210,7 +210,11 @@ fn failure(fields: &Map<String, Value>, subtype: &str) -> String {
     if parts.is_empty() {
         parts.extend(text(fields, "result").filter(|words| !words.trim().is_empty()));
     }
-    let cause =
-        ["terminal_reason", "stop_reason"].iter().find_map(|key| text(fields, key)).unwrap_or(subtype);
-    if parts.is_empty() { cause.to_owned() } else { format!("{cause}: {}", parts.join("; ")) }
+    // An error may call itself "success" (a refused key does); that is no cause.
+    let cause = ["terminal_reason", "stop_reason"].iter().find_map(|key| text(fields, key));
+    match (cause.or(Some(subtype).filter(|subtype| !["", "success"].contains(subtype))), parts.is_empty()) {
+        (Some(cause), false) => format!("{cause}: {}", parts.join("; ")),
+        (None, false) => parts.join("; "),
+        (cause, true) => cause.unwrap_or("it does not say why").to_owned(),
+    }
 }

@@ -92,6 +92,21 @@ fn claude_code_cancels_a_request_that_another_surface_answered() {
 }
 
 #[test]
+fn claude_code_says_why_it_failed_and_not_that_it_was_a_success() {
+    let failed = |fields: Value| {
+        let mut line = json!({"type": "result", "is_error": true});
+        line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        told(Engine::ClaudeCode, &stream(&[line])).pop().unwrap()
+    };
+    let key = "Invalid API key · Fix external API key";
+    assert_eq!(failed(json!({"subtype": "success", "result": key})), format!("failed: {key}"));
+    assert_eq!(failed(json!({"subtype": "success"})), "failed: it does not say why");
+    assert_eq!(failed(json!({"subtype": "error_max_turns", "result": ""})), "failed: error_max_turns");
+    let fields = json!({"subtype": "success", "terminal_reason": "api_error", "result": "400"});
+    assert_eq!(failed(fields), "failed: api_error: 400");
+}
+
+#[test]
 fn codex_exec() {
     let transcript = stream(&[
         codex::thread(),
