@@ -58,7 +58,7 @@ pub async fn merge(
     ready(&feature)?;
     let message = format!("Merge feature {id}: {}", feature.title);
     let merge_commit =
-        git.prepare_merge(&commit, &message).await.map_err(|error| conflict(id, &into, error))?;
+        git.prepare_merge(&commit, &message).await.map_err(|error| conflict(&feature, &into, error))?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, &error))?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
     service.submit(runner_request(command, operation, SURFACE)?).await?;
@@ -112,16 +112,21 @@ fn ready(feature: &Feature) -> Result<(), Refusal> {
     .hint("let `aop run` bring it there first"))
 }
 
-fn conflict(id: &FeatureId, into: &str, error: GitError) -> Refusal {
+fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
+    let (id, branch) = (&feature.id, Git::branch(&feature.id));
     match error {
-        GitError::Conflict(said) => Refusal::new(
+        GitError::Conflict(files) => Refusal::new(
             ErrorCode::VersionConflict,
-            format!("{} does not merge into {into} without conflicts: {}", Git::branch(id), said.replace('\n', ", ")),
+            format!("{branch} does not merge into {into} without conflicts: {}", files.join(", ")),
         )
         .hint(format!(
-            "nothing was changed; merge {into} into {} in .aop/worktrees/{id}, then send the feature back to building",
-            Git::branch(id)
-        )),
+            "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {into}` and commit, send \
+             the feature back with `aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \
+             \"to\": \"building\", \"operation_id\": \"conflict-{id}-{}\"}}'`, so that it is checked again by `aop run`, \
+             then `aop merge --feature-id {id}`",
+            feature.version
+        ))
+        .fact("files", files),
         other => other.into(),
     }
 }

@@ -26,9 +26,9 @@ pub enum GitError {
         /// What to do.
         hint: String,
     },
-    /// Two changes do not go together.
-    #[error("the branch does not merge: {0}")]
-    Conflict(String),
+    /// Two changes of these files do not go together.
+    #[error("the branch does not merge: {}", .0.join(", "))]
+    Conflict(Vec<String>),
     /// Git refused.
     #[error("`git {command}` failed: {said}")]
     Failed {
@@ -60,6 +60,13 @@ impl From<GitError> for Refusal {
 /// The files of `git status --porcelain`.
 fn changed_files(said: &str) -> Vec<String> {
     said.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect()
+}
+
+/// The files of a merge that conflicts: git names them below the tree it wrote.
+fn conflicting(said: &str) -> Option<Vec<String>> {
+    let (tree, files) = said.split_once('\n')?;
+    let is_tree = tree.len() >= 40 && tree.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_tree.then(|| files.lines().map(str::to_owned).collect())
 }
 
 /// What stands for a commit where there is no git.
@@ -208,11 +215,17 @@ impl Git {
     /// Makes the merge of `commit` into the head as an object that nothing points at yet.
     pub async fn prepare_merge(&self, commit: &str, message: &str) -> Result<String, GitError> {
         let head = self.head(&self.root).await?;
-        let tree =
-            self.git(&self.root, &["merge-tree", "--write-tree", "--no-messages", &head, commit]).await;
+        let tree = self
+            .git(&self.root, &["merge-tree", "--write-tree", "--name-only", "--no-messages", &head, commit])
+            .await;
         let tree = match tree {
             Ok(said) => said.trim().to_owned(),
-            Err(GitError::Failed { said, .. }) => return Err(GitError::Conflict(said)),
+            Err(GitError::Failed { command, said }) => {
+                return Err(match conflicting(&said) {
+                    Some(files) => GitError::Conflict(files),
+                    None => GitError::Failed { command, said },
+                });
+            }
             Err(error) => return Err(error),
         };
         let identity = self.identity(&self.root).await;

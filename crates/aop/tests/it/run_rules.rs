@@ -207,17 +207,36 @@ fn only_the_commit_that_passed_its_checks_is_merged() {
 #[test]
 fn a_conflict_refuses_the_merge_and_changes_nothing() {
     let project = workshop("");
-    script(&project, "shop", &json!({}));
+    let write = json!({"write": {"path": "work.txt", "text": "work\n"}});
+    script(&project, "shop", &json!({"builder": [write, built(), built()], "qa": [pass(), pass()]}));
     assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
     std::fs::write(project.path("work.txt"), "something else\n").unwrap();
     git(&project, &["add", "-A"]);
     git(&project, &["commit", "--quiet", "-m", "In the way"]);
     let head = git(&project, &["rev-parse", "HEAD"]);
     let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
-    assert!(refused["message"].as_str().unwrap().contains("conflict"), "{refused}");
+    assert_eq!(refused["message"], "aop/shop does not merge into main without conflicts: work.txt");
+    assert_eq!(refused["details"]["files"], json!(["work.txt"]));
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), head);
     assert_eq!(git(&project, &["status", "--porcelain"]), "");
     assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    // What the hint says, word for word, and between the first two steps the resolution by hand.
+    let hint = refused["details"]["hint"].as_str().unwrap();
+    let commands: Vec<&str> = hint.split('`').skip(1).step_by(2).collect();
+    let [begin, back, on, merge] = commands[..] else { panic!("{hint}") };
+    let shell = |line: &str| {
+        let line = line.replacen("aop ", &format!("{} ", crate::support::binary()), 1);
+        let mut command = std::process::Command::new("sh");
+        crate::support::finish(command.args(["-c", &line]).current_dir(project.root()))
+    };
+    assert_eq!(shell(begin).code, Some(1), "git says that there is a conflict");
+    std::fs::write(project.path(".aop/worktrees/shop/work.txt"), "both\n").unwrap();
+    git(&project, &["-C", ".aop/worktrees/shop", "commit", "--quiet", "-am", "Resolved"]);
+    for line in [back, on, merge] {
+        let run = shell(line);
+        assert_eq!(run.code, Some(0), "{line}: {run:?}");
+    }
+    assert_eq!(project.feature("shop")["status"], "merged");
 }
 
 #[test]
