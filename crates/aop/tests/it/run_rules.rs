@@ -437,7 +437,13 @@ fn demo(args: &[&str]) -> Run {
     };
     assert_eq!(by("newsletter"), "policy:default");
     assert_eq!(by("checkout"), "aop demo");
-    assert!(demo["project"].as_str().unwrap().starts_with(&temporary));
+    let root = demo["project"].as_str().unwrap();
+    assert!(root.starts_with(&temporary));
+    let said = project.run(&["log", "--project", root, "--feature-id", "search"]).stdout;
+    assert!(said.contains("the answer was: accept the risk"), "{said}");
+    for feature in ["checkout", "newsletter", "search"] {
+        project.run(&["merge", "--project", root, "--feature-id", feature]).data();
+    }
     run
 }
 
