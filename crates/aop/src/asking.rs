@@ -8,7 +8,7 @@ use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
-use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
 use aop_kernel::tools::{Call, Tool, lone_feature, parse};
 use aop_kernel::{ErrorCode, Refusal};
@@ -55,7 +55,14 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
             talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
         }
     }
-    let Some(question) = wait_until_closed(session, &question, here, interrupts)? else { return Ok(None) };
+    let Some(question) = wait_until_closed(session, &question, here, interrupts)? else {
+        talk(&format!(
+            "The question stays open as {}. Answer it with\n  {}",
+            question.id,
+            to_answer(&question)
+        ));
+        return Ok(None);
+    };
     session.project_files();
     let answer = match &question.state {
         QuestionState::Answered { answer, .. } => {
@@ -120,7 +127,9 @@ fn wait_until_closed(
         changes.borrow_and_update();
         let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(id))?;
         if !question.is_open() {
-            drop(here);
+            if here.take().is_some_and(|prompt| prompt.is_shown()) {
+                talk(&taken_away(&question));
+            }
             let now = session.wait(session.store().now())?;
             if question.expires_at.is_some_and(|deadline| deadline <= now) {
                 // Perhaps the clock closed it and nobody has written that down yet.
@@ -140,7 +149,10 @@ fn wait_until_closed(
         });
         let Some(said) = said else { return Ok(None) };
         match said {
-            None | Some(Ok(prompt::Reply::Skipped)) => {}
+            None => {}
+            Some(Ok(prompt::Reply::Skipped)) => {
+                talk(&dim("Left open; still waiting for an answer from elsewhere. Ctrl-C stops waiting."));
+            }
             Some(Ok(prompt::Reply::Interrupted)) => return Ok(None),
             Some(Err(refusal)) => return Err(refusal),
             Some(Ok(prompt::Reply::Answer(answer))) => {
@@ -162,6 +174,26 @@ fn wait_until_closed(
             }
         }
     }
+}
+
+/// Why a prompt is gone that nobody has answered.
+fn taken_away(question: &Question) -> String {
+    match &question.state {
+        QuestionState::Expired { .. } => format!(
+            "Nobody answered in time; the question expired. Ask it again with\n  aop reopen --feature-id {} --question-id {}",
+            question.feature_id, question.id
+        ),
+        QuestionState::Answered { resolution, .. } if resolution.mode != ResolutionMode::UserReply => {
+            "Nobody answered in time; policy decided.".to_owned()
+        }
+        QuestionState::Answered { .. } => "Answered elsewhere.".to_owned(),
+        QuestionState::Withdrawn { .. } => "Withdrawn elsewhere.".to_owned(),
+        QuestionState::Open => "It is still open.".to_owned(),
+    }
+}
+
+fn to_answer(question: &Question) -> String {
+    format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id)
 }
 
 fn vanished(id: &QuestionId) -> Refusal {

@@ -21,6 +21,11 @@ impl Beside {
         Beside { reply: Some(receiver) }
     }
 
+    /// Whether the prompt is still there.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.reply.is_some()
+    }
+
     /// What the human says at the prompt; never, when there is none or it has been heard.
     pub(crate) async fn next(beside: &mut Option<Beside>) -> Result<Reply, Refusal> {
         let Some(receiver) = beside.as_mut().and_then(|beside| beside.reply.as_mut()) else {
@@ -39,7 +44,7 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        if self.reply.is_some() {
+        if self.is_shown() {
             // The prompt still holds the terminal; leaving it so would spoil the shell.
             let _ = crossterm::terminal::disable_raw_mode();
             let erase = crossterm::terminal::Clear(crossterm::terminal::ClearType::FromCursorDown);
@@ -49,7 +54,6 @@ impl Drop for Beside {
                 erase,
                 crossterm::cursor::Show
             );
-            crate::output::talk("closed elsewhere");
         }
     }
 }

@@ -74,11 +74,16 @@ fn an_interrupted_ask_goes_on_waiting_for_the_same_question() {
 fn an_interrupted_wait_exits_with_130_and_leaves_the_question_open() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);
-    project.opened_question();
+    let question = project.opened_question();
     let status =
         std::process::Command::new("kill").args(["-INT", &asking.id().to_string()]).status().unwrap();
     assert!(status.success());
-    assert_eq!(wait(asking).code, Some(130));
+    let run = wait(asking);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(130), ""));
+    let id = |key: &str| question[key].as_str().unwrap();
+    let command =
+        format!("aop answer --feature-id {} --question-id {} --answer", id("feature_id"), id("question_id"));
+    assert!(run.stderr.contains("stays open") && run.stderr.contains(&command), "{run:?}");
     assert_eq!(project.run(&["questions"]).data()["items"].as_array().unwrap().len(), 1);
 }
 

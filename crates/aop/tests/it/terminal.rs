@@ -1,7 +1,7 @@
 //! What a person sees. `script` gives the program a real terminal.
 
 use crate::support::{Project, binary, finish, question};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Runs a command on a terminal without colour, of which nobody says how wide it is, and gives the screen.
 fn screen(project: &Project, args: &str) -> String {
@@ -14,6 +14,10 @@ fn narrow(project: &Project, columns: usize, args: &str) -> String {
 }
 
 fn shown(project: &Project, line: &str) -> String {
+    finish(&mut on_terminal(project, line)).stdout.replace('\r', "")
+}
+
+fn on_terminal(project: &Project, line: &str) -> Command {
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
     command
@@ -23,7 +27,32 @@ fn shown(project: &Project, line: &str) -> String {
         .env("TERM", "xterm")
         .env("SHELL", "/bin/sh");
     command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    finish(&mut command).stdout.replace('\r', "")
+    command
+}
+
+/// Asks on a terminal, presses a key when the prompt is there, does the rest once this is told, and gives the screen.
+fn pressed(project: &Project, key: &[u8], told: &str, rest: impl FnOnce(&serde_json::Value)) -> String {
+    use std::io::{Read, Write};
+    let mut command = on_terminal(project, &format!("{} ask 'Anybody?'", binary()));
+    let mut asking = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let question = project.opened_question();
+    let (mut keys, mut out) = (asking.stdin.take().unwrap(), asking.stdout.take().unwrap());
+    let mut seen = Vec::new();
+    let mut until = |text: &str| {
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            let mut some = [0; 4096];
+            let count = out.read(&mut some).unwrap();
+            assert!(count > 0, "{}", String::from_utf8_lossy(&seen));
+            seen.extend_from_slice(&some[..count]);
+        }
+    };
+    until("enter to answer");
+    keys.write_all(key).unwrap();
+    until(told);
+    rest(&question);
+    out.read_to_end(&mut seen).unwrap();
+    asking.wait().unwrap();
+    String::from_utf8_lossy(&seen).replace('\r', "")
 }
 
 /// Compares with the stored screen, ids and times aside.
@@ -135,6 +164,24 @@ fn the_status_counts_the_questions_of_aop_ask_though_it_lists_no_feature_for_the
     assert!(!screen(&project, "status --all").contains("1 question waits"), "its feature is listed");
     asking.kill().unwrap();
     asking.wait().unwrap();
+}
+
+#[test]
+fn a_prompt_that_is_left_says_what_becomes_of_its_question() {
+    let project = Project::new();
+    let told = "Left open; still waiting for an answer from elsewhere";
+    pressed(&project, b"\x1b", told, |question| drop(project.answer_to(question, "yes").data()));
+    let stopped = pressed(&project, b"\x03", "The question stays open", |_| {});
+    let open = project.run(&["questions"]).data()["items"][0].clone();
+    let id = open["question_id"].as_str().unwrap();
+    assert!(stopped.contains(&format!("The question stays open as {id}")), "{stopped}");
+    assert!(stopped.contains(&format!("--question-id {id} --answer …")), "{stopped}");
+    let late = screen(&project, "ask 'Anybody else?' --timeout 1s");
+    assert!(
+        late.contains("the question expired") && late.contains("\n  aop reopen --feature-id ask-"),
+        "{late}"
+    );
+    assert!(!late.contains("closed elsewhere"), "{late}");
 }
 
 #[test]
