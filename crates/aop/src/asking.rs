@@ -3,15 +3,17 @@
 
 use crate::output::question::{above_prompt, card};
 use crate::output::style::{dim, yellow};
-use crate::output::talk;
+use crate::output::{talk, warn};
 use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
+use aop_kernel::policy::HumanInput;
 use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
 use aop_kernel::tools::{Call, Tool, lone_feature, parse};
 use aop_kernel::{ErrorCode, Refusal};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -40,6 +42,9 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
     // Before the question is there: whoever sees it may interrupt.
     let interrupts = session.notice_interrupts()?;
     let question = create(session, asking)?;
+    if let Some(line) = cut_short(asking.timeout_ms, &session.service.rules.human_input) {
+        warn(&line);
+    }
     let mut here = None;
     // Also when stdout is a pipe (`answer=$(aop ask …)`): the person sees stderr.
     if std::io::stderr().is_terminal() {
@@ -84,6 +89,19 @@ impl Closed {
         }
         Ok(())
     }
+}
+
+/// What to tell whoever asked for more time than the policy gives.
+fn cut_short(wanted: Option<u64>, policy: &HumanInput) -> Option<String> {
+    let (wanted, given) = (wanted?, policy.timeout_for(wanted)?);
+    let time = |ms: u64| format!("{:#}", SignedDuration::from_millis(i64::try_from(ms).unwrap_or(i64::MAX)));
+    (given < wanted).then(|| {
+        format!(
+            "--timeout {} is cut to {}, the limit that policy.execution.human_input.timeout_ms in aop.yaml sets",
+            time(wanted),
+            time(given)
+        )
+    })
 }
 
 /// Creates the question, or finds it again under the same operation id.

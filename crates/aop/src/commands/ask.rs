@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   aop ask \"Which database?\" --choice PostgreSQL --choice SQLite
   answer=$(aop ask \"Deploy now?\" --choice yes --choice no --plain) || exit
-  aop ask \"Settings for the release\" --spec release.json --timeout 30m
+  aop ask \"Settings for the release\" --spec release.json --timeout 10m
 
 Exit codes: 0 answered, 3 expired or withdrawn. Interrupted and run again with the same \
 --operation-id it goes on waiting for the same question.")]

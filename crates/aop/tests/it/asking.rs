@@ -45,6 +45,18 @@ fn a_question_nobody_answers_ends_with_exit_code_3_and_the_expiry_is_written() {
 }
 
 #[test]
+fn a_timeout_that_the_policy_cuts_is_told_with_the_setting_that_cuts_it() {
+    let project = Project::with_settings("policy: { execution: { human_input: { timeout_ms: 1000 } } }\n");
+    let long = wait(ask(&project, &["Anybody?", "--timeout", "1h 30m"]));
+    let told =
+        "--timeout 1h 30m is cut to 1s, the limit that policy.execution.human_input.timeout_ms in aop.yaml";
+    assert!(long.stderr.contains(told), "{long:?}");
+    assert_eq!(long.envelope()["data"]["status"], "expired");
+    let short = wait(ask(&project, &["Anybody?", "--timeout", "1s"]));
+    assert_eq!(short.stderr, "");
+}
+
+#[test]
 fn a_withdrawn_question_ends_the_wait_without_an_answer() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);

@@ -36,7 +36,7 @@ enum PacketCommand {
         file: PathBuf,
     },
     /// Ask what a packet asks, wait, and write the answer record
-    #[command(after_help = "Example:\n  aop packet ask step.json --timeout 30m")]
+    #[command(after_help = "Example:\n  aop packet ask step.json --timeout 10m")]
     Ask(ask::AskArgs),
 }
 
