@@ -167,3 +167,19 @@ fn a_file_that_cannot_be_read_is_named() {
     let timeout = ["ask", "x", "--timeout", "soon"];
     refused(&project, &timeout, "invalid_argument", 2);
 }
+
+#[test]
+fn a_specification_is_a_file_that_says_something() {
+    let project = Project::new();
+    std::fs::write(project.path("blank.md"), " \n\t\n").unwrap();
+    for (path, named) in [
+        ("missing.md", "'missing.md' cannot be read"),
+        ("blank.md", "'blank.md' is empty"),
+        ("-", "not from standard input"),
+    ] {
+        let error = refused(&project, &["run", path], "invalid_argument", 2);
+        assert!(error["message"].as_str().unwrap().contains(named), "{error}");
+        assert!(!error["details"]["hint"].as_str().unwrap().contains("standard input"), "{error}");
+    }
+    assert_eq!(project.run(&["features", "list"]).data()["items"], json!([]), "nothing was enrolled");
+}

@@ -21,7 +21,7 @@ pub(crate) struct Spec {
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Spec>, Refusal> {
     let mut specs: Vec<Spec> = Vec::new();
     for path in paths {
-        let text = read_text(path)?;
+        let text = text_of(path)?;
         let id = id_of(path)?;
         if let Some(other) = specs.iter().find(|other| other.id == id) {
             return Err(Refusal::invalid_argument(format!(
@@ -62,6 +62,21 @@ pub(super) async fn enrol(session: &Session, specs: &[Spec]) -> Result<(), Refus
         session.service.call(Tool::FeatureCreate, &session.caller, &input, SURFACE).await?;
     }
     Ok(())
+}
+
+/// What a specification says. It is a file, because its name is the feature's id.
+fn text_of(path: &Path) -> Result<String, Refusal> {
+    const HINT: &str =
+        "write what you want into a file, in your words, and give its path: `aop run checkout.md`";
+    if path == Path::new("-") {
+        return Err(Refusal::invalid_argument("a specification comes from a file, not from standard input")
+            .hint(HINT));
+    }
+    let text = read_text(path).map_err(|refusal| refusal.hint(HINT))?;
+    if text.trim().is_empty() {
+        return Err(Refusal::invalid_argument(format!("'{}' is empty", path.display())).hint(HINT));
+    }
+    Ok(text)
 }
 
 fn id_of(path: &Path) -> Result<FeatureId, Refusal> {
