@@ -6,7 +6,9 @@ use crate::output::style::COLOUR;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, Screen, print, report, talk};
 use aop_kernel::Refusal;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -38,11 +40,25 @@ const EXAMPLES: &str = "Examples:
 /// What `--project` stands for without a folder; only `aop mcp install` takes it so.
 pub(crate) const NO_FOLDER: &str = "--";
 
+/// What `--project` or AOP_PROJECT says. A variable that is set to nothing is not set; an option without a folder is a
+/// mistake.
+fn folder(said: OsString) -> PathBuf {
+    if said.is_empty() && is_project_typed() { NO_FOLDER.into() } else { said.into() }
+}
+
+/// Whether `--project` stands on the command line, with a folder or without.
+pub(crate) fn is_project_typed() -> bool {
+    std::env::args_os()
+        .take_while(|arg| arg != "--")
+        .any(|arg| arg == "--project" || arg.as_encoded_bytes().starts_with(b"--project="))
+}
+
 /// Options that every command takes.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     /// The project's root folder (default: found upward from here)
-    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT", num_args = 0..=1, default_missing_value = NO_FOLDER)]
+    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT", num_args = 0..=1, default_missing_value = NO_FOLDER,
+        value_parser = OsStringValueParser::new().map(folder))]
     pub(crate) project: Option<PathBuf>,
     /// Print one JSON envelope instead of text (the default when stdout is not a terminal)
     #[arg(long, global = true)]
@@ -93,10 +109,11 @@ enum Command {
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
 pub(crate) fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let mut cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage_error(&error),
     };
+    cli.global.project = cli.global.project.filter(|folder| !folder.as_os_str().is_empty());
     let screen = Screen::detect(cli.global.json);
     report(&screen, run(cli, &screen))
 }

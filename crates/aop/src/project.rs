@@ -34,11 +34,7 @@ impl Project {
     pub(crate) fn find(global: &Global) -> Result<Self, Refusal> {
         let root = match &global.project {
             // Only `aop mcp install` takes it without a folder.
-            Some(root) if root.as_os_str() == NO_FOLDER => {
-                return Err(Refusal::invalid_argument("--project names no folder")
-                    .hint("write `--project DIR`, or leave it out")
-                    .fact("argument", "project"));
-            }
+            Some(root) if root.as_os_str() == NO_FOLDER => return Err(no_folder()),
             Some(root) if root.join(AOP_DIR).is_dir() => root.clone(),
             Some(root) => return Err(no_project(&format!("{} has no {AOP_DIR}/ folder", root.display()))),
             None => {
@@ -80,6 +76,13 @@ impl Project {
         let rules = Arc::new(self.config.rules());
         Ok(Session { project: self, place, service: Service { store, rules }, caller, runtime })
     }
+}
+
+/// `--project` without its folder.
+pub(crate) fn no_folder() -> Refusal {
+    Refusal::invalid_argument("--project names no folder")
+        .hint("write `--project DIR`, or leave it out")
+        .fact("argument", "project")
 }
 
 fn no_project(message: &str) -> Refusal {

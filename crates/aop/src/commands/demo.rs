@@ -2,7 +2,7 @@
 
 use super::init::InitArgs;
 use super::run::{How, Show, conduct, enrol, settings};
-use crate::cli::Global;
+use crate::cli::{Global, is_project_typed};
 use crate::config::StoreChoice;
 use crate::output::question::shown;
 use crate::output::style::{bold, clean, dim, green, yellow};
@@ -56,6 +56,13 @@ const THINKING: Duration = Duration::from_millis(700);
 pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandResult {
     let somebody = screen.is_text() && prompt::possible();
     let auto = args.answers.is_some() || !somebody;
+    if is_project_typed() {
+        return Err(Refusal::invalid_argument(
+            "the demonstration makes a folder of its own and takes no --project",
+        )
+        .hint("leave --project out; TMPDIR says below which folder it is made")
+        .fact("argument", "project"));
+    }
     refuse_shared_project()?;
     let root = set_up()?;
     let inside = Global { project: Some(root.clone()), json: global.json };

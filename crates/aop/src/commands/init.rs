@@ -1,11 +1,11 @@
 //! `aop init`: makes a folder a project. Changes nothing that is there.
 
-use crate::cli::Global;
+use crate::cli::{Global, NO_FOLDER};
 use crate::config::{Config, TEMPLATE};
 use crate::output::style::{bold, dim};
 use crate::output::{CommandResult, Reply};
 use crate::place::Place;
-use crate::project::AOP_DIR;
+use crate::project::{AOP_DIR, no_folder};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::json;
 use std::fs;
@@ -22,6 +22,7 @@ pub(crate) struct InitArgs {}
 /// Creates what is missing.
 pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
     let root = match &global.project {
+        Some(root) if root.as_os_str() == NO_FOLDER => return Err(no_folder()),
         Some(root) => root.clone(),
         None => std::env::current_dir().map_err(|error| cannot("the working directory", &error))?,
     };

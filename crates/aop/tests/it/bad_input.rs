@@ -183,3 +183,25 @@ fn a_specification_is_a_file_that_says_something() {
     }
     assert_eq!(project.run(&["features", "list"]).data()["items"], json!([]), "nothing was enrolled");
 }
+
+#[test]
+fn a_project_that_is_not_named_is_no_folder_and_an_empty_variable_is_none() {
+    let project = Project::new();
+    for args in [&["init", "--project"][..], &["status", "--project"], &["status", "--project="]] {
+        let error = refused(&project, args, "invalid_argument", 2);
+        assert_eq!(error["message"], "--project names no folder", "{args:?}");
+    }
+    let error = refused(&project, &["demo", "--project", "."], "invalid_argument", 2);
+    assert!(error["message"].as_str().unwrap().contains("takes no --project"), "{error}");
+    let root = project.root().display().to_string();
+    let (below, other) = (project.path("below"), Project::empty());
+    std::fs::create_dir(&below).unwrap();
+    let empty = [("AOP_PROJECT", "")];
+    let found = crate::support::finish(project.command(&["doctor"]).current_dir(&below).envs(empty)).data();
+    assert_eq!(found["checks"][0]["message"], root, "found upward from here");
+    let found = other.run_with(&["doctor", "--project", &root], &empty).data();
+    assert_eq!(found["checks"][0]["message"], root);
+    let elsewhere = other.root().display().to_string();
+    let found = other.run_with(&["doctor", "--project", &root], &[("AOP_PROJECT", &elsewhere)]).data();
+    assert_eq!(found["checks"][0]["message"], root, "the option wins");
+}

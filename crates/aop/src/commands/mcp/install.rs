@@ -1,7 +1,7 @@
 //! `aop mcp install|uninstall CLIENT`: the entry that makes an agent program ask through `aop`, with the settings each
 //! one needs so that the asking tools are seen, are not asked permission for, and are waited for.
 
-use crate::cli::{Global, NO_FOLDER};
+use crate::cli::{Global, NO_FOLDER, is_project_typed};
 use crate::output::style::{bold, dim};
 use crate::output::{CommandResult, Reply};
 use crate::project::Project;
@@ -117,10 +117,10 @@ fn finish(args: &ClientArgs, changes: &[Change], done: &str) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&data), text))
 }
 
-/// Whether `--project` was given, with a folder or without: then the project's own settings are meant. The variable
-/// that selects a project does not count; it says nothing about settings.
+/// Whether the project's own settings are meant. The variable that selects a project does not count; it says nothing
+/// about settings.
 fn in_project() -> bool {
-    std::env::args().any(|arg| arg == "--project" || arg.starts_with("--project="))
+    is_project_typed()
 }
 
 /// How the client starts the server.
