@@ -5,12 +5,15 @@ use crate::config::Switch;
 use crate::output::style::{green, red, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
-use aop_kernel::{Envelope, Refusal};
+use aop_engine::Surroundings;
+use aop_engine::program::known;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::Projector;
+use aop_supervisor::Git;
 use serde::Serialize;
 use serde_json::json;
 
-/// Check the project: settings, store, log, files
+/// Check the project: settings, store, log, files, and what a run needs
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  aop doctor\n  aop doctor --repair     rebuild the files below .aop/features/ from the store"
@@ -26,31 +29,45 @@ pub(crate) struct DoctorArgs {
 struct Check {
     name: &'static str,
     ok: bool,
+    /// Nothing is broken, but `aop run` cannot work like that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    warning: bool,
     message: String,
 }
 
 impl Check {
     fn good(name: &'static str, message: impl Into<String>) -> Self {
-        Check { name, ok: true, message: message.into() }
+        Check { name, ok: true, warning: false, message: message.into() }
+    }
+
+    fn doubtful(name: &'static str, message: impl Into<String>) -> Self {
+        Check { warning: true, ..Check::good(name, message) }
     }
 
     fn bad(name: &'static str, message: impl Into<String>) -> Self {
-        Check { name, ok: false, message: message.into() }
+        Check { ok: false, ..Check::good(name, message) }
     }
 }
 
 /// Looks at everything; exit code 1 when something is wrong.
 pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     let project = Project::find(global)?;
+    let settings = if project.root.join("aop.yaml").exists() {
+        "aop.yaml is valid"
+    } else {
+        "there is no aop.yaml, so the defaults apply"
+    };
     let mut checks = vec![
         Check::good("project", format!("{}", project.root.display())),
-        Check::good("settings", "aop.yaml is valid"),
+        Check::good("settings", settings),
     ];
     match project.open() {
         Ok(session) => {
             checks.push(Check::good("store", format!("{} opens", session.place.shown())));
             checks.push(log(&session)?);
             checks.push(files(&session, args.repair)?);
+            checks.push(repository(&session));
+            checks.push(engines(&session)?);
         }
         Err(refusal) => checks.push(Check::bad("store", format!("{} ({})", refusal.message, refusal.hint))),
     }
@@ -58,11 +75,19 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     let lines: Vec<String> = checks
         .iter()
         .map(|check| {
-            let mark = if check.ok { green("ok  ") } else { red("BAD ") };
+            let mark = match (check.ok, check.warning) {
+                (true, false) => green("ok  "),
+                (true, true) => yellow("warn"),
+                (false, _) => red("BAD "),
+            };
             format!("{mark} {:<9} {}", check.name, check.message)
         })
         .collect();
-    let closing = if healthy { green("All is well.") } else { yellow("Something needs you, see above.") };
+    let closing = match (healthy, checks.iter().any(|check| check.warning)) {
+        (true, false) => green("All is well."),
+        (true, true) => yellow("The project is well; `aop run` needs what is said above."),
+        (false, _) => yellow("Something needs you, see above."),
+    };
     let text = format!("{}\n\n{closing}", lines.join("\n"));
     let envelope = Envelope::success(&json!({"healthy": healthy, "checks": checks}));
     Ok(Reply::ok(envelope, text).exit(u8::from(!healthy)))
@@ -102,4 +127,39 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
         }
         Err(error) => Check::bad(NAME, error.to_string()),
     })
+}
+
+/// Whether there is a commit that features can branch off.
+fn repository(session: &Session) -> Check {
+    const NAME: &str = "git";
+    match session.wait(Git::new(&session.project.root).check_repository()).map_err(Refusal::from) {
+        Ok(()) => Check::good(NAME, "features can branch off the last commit"),
+        Err(refusal) => Check::doubtful(NAME, format!("{}: {}", refusal.message, refusal.hint)),
+    }
+}
+
+/// Whether the agent programs of the settings are installed.
+fn engines(session: &Session) -> Result<Check, Refusal> {
+    const NAME: &str = "engines";
+    let around = Surroundings::of_this_process().map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("this program cannot find itself: {error}"))
+    })?;
+    let choice = session.project.config.engines.choice();
+    let mut wanted = Vec::new();
+    for engine in [choice.planner, choice.builder, choice.qa] {
+        if !wanted.contains(&engine) {
+            wanted.push(engine);
+        }
+    }
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter_map(|engine| known(*engine))
+        .filter(|known| around.find(known.program).is_none())
+        .map(|known| format!("{} is not installed: `{}`", known.program, known.install))
+        .collect();
+    if missing.is_empty() {
+        let names: Vec<&str> = wanted.iter().map(|engine| engine.as_str()).collect();
+        return Ok(Check::good(NAME, format!("here: {}", names.join(", "))));
+    }
+    Ok(Check::doubtful(NAME, format!("{}, or choose another engine in aop.yaml", missing.join("; "))))
 }

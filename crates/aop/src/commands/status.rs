@@ -62,8 +62,9 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
             Some(painter) => {
                 let (columns, rows) = painter.size();
                 let text = wrapped(&with_questions(session, &features, all)?, columns.saturating_sub(1));
-                let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-                painter.paint(&[], &lines[..lines.len().min(rows.saturating_sub(2))]);
+                let lines = text.lines().take(rows.saturating_sub(4)).map(str::to_owned);
+                let lines: Vec<String> = lines.chain([String::new(), dim("Ctrl-C leaves")]).collect();
+                painter.paint(&[], &lines);
             }
             None => print(&json!({"features": features}).to_string()),
         }

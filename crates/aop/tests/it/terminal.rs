@@ -67,6 +67,7 @@ macro_rules! assert_screen {
             (r"\b(just now|\d+ (s|min|h) ago) +", "[ago]  "),
             (r"\b(just now|\d+ (s|min|h) ago)", "[ago]"),
             (r"\bin \d+ (s|min|h)", "[in]"),
+            (r"(ok  |warn) engines .*", "[engines]"),
         ], omit_expression => true}, { insta::assert_snapshot!($name, text) });
     }};
 }
@@ -194,6 +195,38 @@ fn what_is_piped_or_asked_for_as_json_is_not_broken_for_a_narrow_terminal() {
     let json = told("questions --status bad --json");
     assert_eq!(json.lines().count(), 1, "{json}");
     serde_json::from_str::<serde_json::Value>(&json).unwrap();
+}
+
+#[test]
+fn the_doctor_warns_of_what_a_run_needs_and_of_nothing_that_is_not_there() {
+    let project = Project::new();
+    let told = |project: &Project| {
+        let checks = project.run(&["doctor"]).data()["checks"].as_array().unwrap().clone();
+        let named = |name: &str| checks.iter().find(|check| check["name"] == name).unwrap().clone();
+        ["settings", "git", "engines"].map(named)
+    };
+    std::fs::write(project.path("aop.yaml"), "engines: { default: iflow }\n").unwrap();
+    let [settings, git, engines] = told(&project);
+    assert_eq!(settings["message"], "aop.yaml is valid");
+    assert_eq!((&git["ok"], &git["warning"]), (&true.into(), &true.into()), "{git}");
+    assert!(git["message"].as_str().unwrap().contains("is no git repository: "), "{git}");
+    assert_eq!(engines["warning"], true, "{engines}");
+    assert!(engines["message"].as_str().unwrap().starts_with("iflow is not installed: `npm"), "{engines}");
+    std::fs::write(project.path("aop.yaml"), "engines: { default: scripted }\n").unwrap();
+    crate::run_support::git(&project, &["init", "--quiet"]);
+    let [_, git, engines] = told(&project);
+    assert!(git["message"].as_str().unwrap().contains("has no commit yet"), "{git}");
+    assert_eq!(engines["warning"], serde_json::Value::Null, "{engines}");
+    std::fs::remove_file(project.path("aop.yaml")).unwrap();
+    assert_eq!(told(&project)[0]["message"], "there is no aop.yaml, so the defaults apply");
+}
+
+#[test]
+fn what_waits_on_a_terminal_says_for_what_and_how_to_leave_it() {
+    let project = Project::with_feature();
+    let soon = |args: &str| shown(&project, &format!("timeout --foreground 2 {} {args}", binary()));
+    assert!(soon("status --watch").contains("Ctrl-C leaves"));
+    assert!(soon("mcp").contains("Waiting for an MCP client"));
 }
 
 #[test]

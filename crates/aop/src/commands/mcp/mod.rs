@@ -17,6 +17,7 @@ use aop_server::tokens::{self, Bearer};
 use aop_server::{Door, EngineTurn, serve_stdio};
 use clap::Subcommand;
 use serde::Deserialize;
+use std::io::IsTerminal;
 use std::time::Duration;
 
 /// The variable in which an operator's token is given to a client's server.
@@ -94,6 +95,11 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
     let elicits = !agent::present();
     let patience = Duration::from_millis(args.wait_ms);
+    if std::io::stdin().is_terminal() {
+        talk(
+            "Waiting for an MCP client on standard input. An agent's program starts this itself, after `aop mcp install claude-code` for instance. Ctrl-C stops it.",
+        );
+    }
     serve_stdio(Door {
         service: session.service,
         caller: session.caller,
