@@ -1,7 +1,7 @@
 //! `aop demo`: the whole of it in a folder of its own, with agents that play a script. Needs nothing but this program.
 
 use super::init::InitArgs;
-use super::run::{How, Show, conduct, enrol, settings};
+use super::run::{Answers, How, Show, conduct, enrol, settings};
 use crate::cli::{Global, is_project_typed};
 use crate::config::StoreChoice;
 use crate::output::question::shown;
@@ -10,8 +10,10 @@ use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk};
 use crate::place::Place;
 use crate::project::{Project, Session, operation_id};
 use crate::prompt;
+use aop_kernel::feature::FeatureRecord;
 use aop_kernel::question::{Question, QuestionState, QuestionStatus, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::status::Status;
 use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{QuestionPage, Service};
@@ -80,7 +82,11 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandR
     if args.answers.is_none() && !somebody {
         talk("Nobody can answer here, so it answers its questions itself; on a terminal you do.");
     }
-    let show = if screen.is_text() { Show::Table { bell: !auto } } else { Show::Nothing };
+    let show = if screen.is_text() {
+        Show::Table { bell: !auto, answers: if auto { Answers::Itself } else { Answers::Person } }
+    } else {
+        Show::Nothing
+    };
     let end = session.wait(async {
         let run = conduct(&session, show, Takeover::IfDead, settings, specs);
         if auto {
@@ -222,7 +228,10 @@ fn report(session: &Session, root: &Path, end: &RunEnd, worktrees: Worktrees) ->
         text.push_str(&format!("  {path}  {}\n", dim(what)));
     }
     text.push_str(&format!("\n{}\n  {}\n", bold("Try next"), green(&format!("cd {}", root.display()))));
-    if worktrees == Worktrees::Git {
+    let is_ready = |feature: &FeatureRecord| {
+        feature.feature_id.as_str() == "checkout" && feature.status == Status::ReadyToMerge
+    };
+    if worktrees == Worktrees::Git && end.features.iter().any(is_ready) {
         text.push_str(&format!("  {}\n", green("aop merge --feature-id checkout")));
     }
     text.push_str(&format!("  {}\n", green("aop log --feature-id newsletter")));

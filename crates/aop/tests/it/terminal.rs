@@ -230,6 +230,19 @@ fn what_waits_on_a_terminal_says_for_what_and_how_to_leave_it() {
 }
 
 #[test]
+fn the_demo_asks_nobody_for_what_it_answers_itself_and_offers_only_what_can_be_merged() {
+    let project = Project::empty();
+    let merge = "  aop merge --feature-id checkout";
+    let demo = |how: &str| shown(&project, &format!("TMPDIR={} {how}", project.root().display()));
+    let whole = demo(&format!("{} demo --answers auto", binary()));
+    assert!(whole.contains("Which payment flow") && whole.contains(merge), "{whole}");
+    assert!(!whole.contains("press a") && !whole.contains("aop answer"), "{whole}");
+    let stopped = demo(&format!("timeout --foreground --signal INT 6 {} demo", binary()));
+    assert!(stopped.contains("press a") && stopped.contains("Try next"), "{stopped}");
+    assert!(!stopped.contains(merge), "{stopped}");
+}
+
+#[test]
 fn a_new_project_is_healthy() {
     Project::new().assert_healthy();
 }

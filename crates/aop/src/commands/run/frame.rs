@@ -21,6 +21,17 @@ pub(super) struct Picture {
     pub(super) said: BTreeMap<FeatureId, String>,
 }
 
+/// How the person who looks at it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// With a key, or with a command elsewhere.
+    Key,
+    /// With a command elsewhere.
+    Command,
+    /// Not at all: others do.
+    Nothing,
+}
+
 const SPINNER: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// How many questions are shown in full.
@@ -33,7 +44,7 @@ impl Picture {
     }
 
     /// The lines, for a terminal of this size at this tick.
-    pub(super) fn lines(&self, (columns, rows): (usize, usize), tick: usize, keys: bool) -> Vec<String> {
+    pub(super) fn lines(&self, (columns, rows): (usize, usize), tick: usize, way: Way) -> Vec<String> {
         let mut features: Vec<&FeatureRecord> = self.features.iter().collect();
         features.sort_by_key(|feature| (urgency(feature), feature.feature_id.clone()));
         let room = rows.saturating_sub(7 + 4 * self.questions.len().min(QUESTIONS)).max(3);
@@ -49,14 +60,15 @@ impl Picture {
         for (place, question) in self.questions.iter().take(QUESTIONS).enumerate() {
             lines.push(String::new());
             // The key opens the first.
-            lines.extend(asked(question, columns, keys && place == 0));
+            let way = if way == Way::Key && place > 0 { Way::Command } else { way };
+            lines.extend(asked(question, columns, way));
         }
         let more = self.questions.len().saturating_sub(QUESTIONS);
         if more > 0 {
             lines.push(yellow(&format!("… and {more} more (`aop questions` lists all)")));
         }
         lines.push(String::new());
-        let answer = if keys && !self.questions.is_empty() { "a answers · " } else { "" };
+        let answer = if way == Way::Key && !self.questions.is_empty() { "a answers · " } else { "" };
         lines.push(dim(&format!("{answer}Ctrl-C stops; the next `aop run` goes on from here")));
         lines
     }
@@ -99,7 +111,7 @@ fn urgency(feature: &FeatureRecord) -> u8 {
     }
 }
 
-fn asked(question: &Question, columns: usize, keys: bool) -> Vec<String> {
+fn asked(question: &Question, columns: usize, way: Way) -> Vec<String> {
     let asked = &question.asked;
     let until = question.expires_at.map(|at| format!(" · expires {}", relative(at))).unwrap_or_default();
     let head = format!(
@@ -115,12 +127,12 @@ fn asked(question: &Question, columns: usize, keys: bool) -> Vec<String> {
     // Half a command is of no use to anybody; this one walks through all that waits.
     let fits = whole.chars().count() + "  press a or: ".len() < columns;
     let command = if fits { whole } else { "aop answer".to_owned() };
-    let how = if keys {
-        format!("  {} {}", bold("press a"), dim(&format!("or: {command}")))
-    } else {
-        format!("  {command}")
+    let how = match way {
+        Way::Key => Some(format!("  {} {}", bold("press a"), dim(&format!("or: {command}")))),
+        Way::Command => Some(format!("  {command}")),
+        Way::Nothing => None,
     };
-    vec![head, prompt, how]
+    [head, prompt].into_iter().chain(how).collect()
 }
 
 #[cfg(test)]
@@ -141,7 +153,7 @@ mod tests {
             (0..40).map(|n| feature(&format!("f{n:02}"), "ready_to_merge")).collect();
         features.push(feature("zz", "awaiting_input"));
         let picture = Picture { features, ..Picture::default() };
-        let lines = picture.lines((100, 24), 0, true);
+        let lines = picture.lines((100, 24), 0, Way::Key);
         assert!(lines.len() < 24, "{lines:#?}");
         assert!(lines[2].contains("zz"), "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("… and 24 more")), "{lines:#?}");

@@ -1,7 +1,8 @@
 //! What a run shows on a terminal: a table that lives, the questions that wait, and the prompt that answers them right
 //! there. It stands on a thread of its own: whoever answers takes as long as they take, and the run goes on.
 
-use super::frame::Picture;
+use super::Answers;
+use super::frame::{Picture, Way};
 use crate::commands::status::overview;
 use crate::output::live::Painter;
 use crate::output::question::above_prompt;
@@ -59,6 +60,7 @@ pub(crate) struct Watched<'a> {
     /// The last event before the run.
     pub(crate) after: u64,
     pub(crate) bell: bool,
+    pub(crate) answers: Answers,
     /// Stops the run.
     pub(crate) stop: watch::Sender<bool>,
 }
@@ -75,8 +77,9 @@ impl Live {
             service: watched.service.clone(),
             runtime: Handle::current(),
             stop: watched.stop,
-            keys: std::io::stdin().is_terminal(),
+            keys: watched.answers == Answers::Person && std::io::stdin().is_terminal(),
             bell: watched.bell,
+            answers: watched.answers,
             picture: Picture::default(),
             left_open: Vec::new(),
         };
@@ -173,6 +176,7 @@ struct View {
     stop: watch::Sender<bool>,
     keys: bool,
     bell: bool,
+    answers: Answers,
     picture: Picture,
     /// Questions that the person at this terminal did not want to answer now.
     left_open: Vec<QuestionId>,
@@ -207,11 +211,19 @@ impl View {
             if dirty || self.picture.is_moving() || painted.elapsed() >= STILL {
                 let tick =
                     usize::try_from(began.elapsed().as_millis() / TICK.as_millis()).unwrap_or_default();
-                let block = self.picture.lines(painter.size(), tick, self.keys);
+                let block = self.picture.lines(painter.size(), tick, self.way());
                 painter.paint(&above, &block);
                 above.clear();
                 painted = Instant::now();
             }
+        }
+    }
+
+    fn way(&self) -> Way {
+        match (self.answers, self.keys) {
+            (Answers::Itself, _) => Way::Nothing,
+            (Answers::Person, true) => Way::Key,
+            (Answers::Person, false) => Way::Command,
         }
     }
 

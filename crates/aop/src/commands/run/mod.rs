@@ -92,10 +92,19 @@ fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -
     let settings = settings(&session, how)?;
     let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
     let bell = session.project.config.notify.bell && !how.no_bell;
-    let show = if screen.is_text() { Show::Table { bell } } else { Show::Lines };
+    let show = if screen.is_text() { Show::Table { bell, answers: Answers::Person } } else { Show::Lines };
     let end = session.wait(conduct(&session, show, takeover, settings, specs))?;
     session.project_files();
     Ok(Reply::printed().exit(exit_code(&end)))
+}
+
+/// Who answers the questions of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// A person, at this terminal or elsewhere.
+    Person,
+    /// The program that shows the run.
+    Itself,
 }
 
 /// What is shown of a run.
@@ -105,6 +114,8 @@ pub(crate) enum Show {
     Table {
         /// Whether a question rings.
         bell: bool,
+        /// Who answers them.
+        answers: Answers,
     },
     /// JSON lines, for programs.
     Lines,
@@ -138,8 +149,8 @@ pub(crate) async fn conduct(
         Switch::Off => None,
     };
     let view = match show {
-        Show::Table { bell } => {
-            let watched = live::Watched { service: &service, info: &lease.info, after, bell, stop };
+        Show::Table { bell, answers } => {
+            let watched = live::Watched { service: &service, info: &lease.info, after, bell, answers, stop };
             View::Live(live::Live::start(watched, shown))
         }
         Show::Lines => View::Lines(lines::Lines::start(&service, &lease.info, after, shown)),
