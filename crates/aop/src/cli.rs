@@ -4,7 +4,7 @@ use crate::commands;
 use crate::output::live::known_size;
 use crate::output::style::COLOUR;
 use crate::output::wrap::wrapped;
-use crate::output::{CommandResult, Screen, print, report, talk};
+use crate::output::{CommandResult, Screen, ended, print, report, talk};
 use aop_kernel::Refusal;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
@@ -169,12 +169,11 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     if screen.is_text() {
         on_screen(error);
-        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        return ended(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     if is_help {
-        // A closed pipe is the only way this fails, and then nobody is left to tell.
-        let _ = error.print();
-        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        print(error.render().to_string().trim_end());
+        return ended(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     let text = error.render().to_string();
     let (mut message, hint) = told(&text);

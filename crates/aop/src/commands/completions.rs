@@ -1,8 +1,7 @@
 //! `aop completions SHELL`: completion scripts, printed as they are.
 
-use crate::output::{CommandResult, Reply};
+use crate::output::{CommandResult, Reply, write};
 use clap_complete::Shell;
-use std::io::Write;
 
 /// Print a completion script for your shell
 #[derive(Debug, clap::Args)]
@@ -16,7 +15,6 @@ pub(crate) struct CompletionsArgs {
 pub(crate) fn run(args: &CompletionsArgs, command: &mut clap::Command) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, command, "aop", &mut script);
-    // A closed pipe is no failure.
-    let _ = std::io::stdout().lock().write_all(&script);
+    write(&script);
     Ok(Reply::printed())
 }

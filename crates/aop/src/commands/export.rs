@@ -73,7 +73,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     let (header, mut file) = write(&session, file, &partial.0)?;
     let Some(output) = &args.output else {
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        pour(file).map_err(|error| cannot(Path::new("stdout"), &error))?;
+        pour(file).map_err(failed)?;
         return Ok(Reply::printed());
     };
     file.sync_all().map_err(failed)?;

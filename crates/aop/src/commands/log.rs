@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim};
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone, say};
 use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
@@ -49,7 +49,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
 }
 
-/// Prints events until it is interrupted.
+/// Prints events until it is interrupted or nobody reads them any more.
 fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut after: u64) -> CommandResult {
     let mut interrupts = session.notice_interrupts()?;
     let mut changes = session.store().changes();
@@ -64,11 +64,21 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
             } else {
                 print(&json!(recorded).to_string());
             }
+            if !is_heard() {
+                return Ok(Reply::printed());
+            }
         }
-        match session.wait_patiently(&mut interrupts, changes.changed()) {
+        let news = session.wait_patiently(&mut interrupts, async {
+            tokio::select! {
+                changed = changes.changed() => Some(changed),
+                () = reader_gone() => None,
+            }
+        });
+        match news {
             None => return Ok(Reply::printed().exit(INTERRUPTED)),
-            Some(Ok(())) => {}
-            Some(Err(_)) => {
+            Some(None) => return Ok(Reply::printed()),
+            Some(Some(Ok(()))) => {}
+            Some(Some(Err(_))) => {
                 return Err(Refusal::new(ErrorCode::Internal, "the store stopped announcing changes"));
             }
         }

@@ -7,7 +7,7 @@ use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
 use crate::output::table::{cut, fitting};
 use crate::output::when::relative;
 use crate::output::wrap::wrapped;
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone};
 use crate::project::{Project, Session};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
@@ -48,7 +48,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
     Ok(Reply::ok(Envelope::success(&data), text))
 }
 
-/// Shows the features again after every commit until it is interrupted.
+/// Shows the features again after every commit until it is interrupted or nobody reads it any more.
 fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
     let mut interrupts = session.notice_interrupts()?;
     let mut changes = session.store().changes();
@@ -68,14 +68,22 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
             }
             None => print(&json!({"features": features}).to_string()),
         }
+        if !is_heard() {
+            return Ok(Reply::printed());
+        }
         // Times grow old without a commit; a person sees them, a program reads the clock.
         let patience = Duration::from_secs(if painter.is_some() { 5 } else { 3600 });
         let waited = session.wait_patiently(&mut interrupts, async {
-            // Either way the features are looked at again.
-            let _ = tokio::time::timeout(patience, changes.changed()).await;
+            tokio::select! {
+                // Either way the features are looked at again.
+                _ = tokio::time::timeout(patience, changes.changed()) => true,
+                () = reader_gone() => false,
+            }
         });
-        if waited.is_none() {
-            return Ok(Reply::printed().exit(INTERRUPTED));
+        match waited {
+            None => return Ok(Reply::printed().exit(INTERRUPTED)),
+            Some(false) => return Ok(Reply::printed()),
+            Some(true) => {}
         }
     }
 }

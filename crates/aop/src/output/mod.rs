@@ -8,8 +8,10 @@ pub(crate) mod when;
 pub(crate) mod wrap;
 
 use aop_kernel::{Envelope, Refusal};
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::Duration;
 use style::{bold, clean, dim, red, yellow};
 use wrap::fitted;
 
@@ -92,7 +94,16 @@ pub(crate) fn report(screen: &Screen, result: CommandResult) -> ExitCode {
             refusal.code.exit_code() as u8
         }
     };
-    ExitCode::from(exit)
+    ended(exit)
+}
+
+/// The exit code, unless what there was to say could not be written: then nothing has succeeded.
+pub(crate) fn ended(exit: u8) -> ExitCode {
+    let Some(error) = UNWRITTEN.get().filter(|error| error.kind() != ErrorKind::BrokenPipe) else {
+        return ExitCode::from(exit);
+    };
+    talk(&format!("{} standard output cannot be written: {error}", red(&bold("error:"))));
+    ExitCode::from(exit.max(1))
 }
 
 /// Every violation of a document, when the refusal is about one.
@@ -109,11 +120,41 @@ fn violations(refusal: &Refusal) -> Vec<String> {
         .collect()
 }
 
-/// One line of data on stdout. A reader that went away (`| head`) is no failure of the command.
+/// Why stdout could not be written when that failed first. A reader that went away (`| head`) is no failure of the
+/// command; whatever else it was is told at the end.
+static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
+
+/// Whether everything that was said so far went out. Who says something again and again ends when it did not.
+pub(crate) fn is_heard() -> bool {
+    UNWRITTEN.get().is_none()
+}
+
+/// Waits until whoever reads stdout has gone away, which a pipe tells without being written to.
+pub(crate) async fn reader_gone() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdout = std::io::stdout();
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let mut reader = [PollFd::new(&stdout, PollFlags::empty())];
+        let asked = poll(&mut reader, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+        if asked.is_ok() && reader[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+            return;
+        }
+    }
+}
+
+/// One line of data on stdout.
 pub(crate) fn print(line: &str) {
+    write(format!("{line}\n").as_bytes());
+}
+
+/// Bytes on stdout, as they are.
+pub(crate) fn write(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
-    let _ = writeln!(stdout, "{line}");
-    let _ = stdout.flush();
+    if let Err(error) = stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        // Only the first failure is kept: the others follow from it.
+        let _ = UNWRITTEN.set(error);
+    }
 }
 
 /// Words for a person on stdout.
@@ -121,14 +162,16 @@ pub(crate) fn say(text: &str) {
     print(&fitted(text, &std::io::stdout()));
 }
 
-/// Bytes of a file on stdout, as they are. `Ok(false)` when the reader went away.
-pub(crate) fn pour(mut from: impl std::io::Read) -> std::io::Result<bool> {
-    let mut stdout = std::io::stdout().lock();
-    match std::io::copy(&mut from, &mut stdout).and_then(|_| stdout.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(error),
+/// A file on stdout, as it is; an error is one of reading it.
+pub(crate) fn pour(mut from: impl std::io::Read) -> std::io::Result<()> {
+    let mut part = vec![0; 64 * 1024];
+    while is_heard() {
+        match from.read(&mut part)? {
+            0 => break,
+            size => write(&part[..size]),
+        }
     }
+    Ok(())
 }
 
 /// Words for a person on stderr.

@@ -42,5 +42,6 @@ mod run_rules;
 mod run_scale;
 mod run_support;
 mod running;
+mod stdout;
 mod support;
 mod terminal;

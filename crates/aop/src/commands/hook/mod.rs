@@ -5,7 +5,7 @@ mod claude;
 mod gemini;
 
 use crate::cli::Global;
-use crate::output::{CommandResult, Reply, print, talk};
+use crate::output::{CommandResult, Reply, is_heard, print, talk};
 use std::path::PathBuf;
 
 /// Answer an engine's hook (run by the engine itself)
@@ -40,7 +40,8 @@ pub(crate) fn run(global: &Global, args: &Args) -> CommandResult {
     Ok(match answered {
         Ok(Some(line)) => {
             print(&line.to_string());
-            Reply::printed()
+            // An engine that reads nothing goes on as if nobody had been asked.
+            Reply::printed().exit(if is_heard() { 0 } else { BLOCKED })
         }
         Ok(None) => Reply::printed(),
         Err(refusal) => {
