@@ -63,6 +63,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     for_people(&session, "export")?;
     let folder = match &args.output {
         Some(output) => {
+            replaceable(output)?;
             output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
         }
         None => &session.project.dir(),
@@ -174,6 +175,20 @@ pub(super) fn hexadecimal(bytes: &[u8]) -> String {
 fn create_private(path: &Path) -> std::io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// The export takes the place of what is there, which only a file can give up: a device or a pipe would be gone.
+fn replaceable(output: &Path) -> Result<(), Refusal> {
+    match std::fs::metadata(output) {
+        Ok(there) if !there.is_file() => {
+            let message = format!("{} is there and is no regular file", output.display());
+            Err(Refusal::invalid_argument(message)
+                .hint("name a file; for a pipe or a device leave --output out and redirect: `aop export > …`")
+                .fact("argument", "output"))
+        }
+        // What is not there, or cannot be looked at, is judged when it is written.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// A whole history is nothing that an agent may carry off or bring in.

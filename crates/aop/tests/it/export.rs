@@ -67,6 +67,20 @@ fn an_export_shows_no_secret_and_only_its_owner_can_read_it() {
 }
 
 #[test]
+fn an_export_replaces_files_and_nothing_else() {
+    let (project, file) = exported();
+    project.run(&["export", "--output", file.to_str().unwrap()]).data();
+    let socket = project.path("socket");
+    let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::os::unix::fs::symlink(&socket, project.path("link")).unwrap();
+    for name in ["socket", "link", ".aop"] {
+        let error = project.run(&["export", "--output", name]).refused("invalid_argument", 2);
+        assert_eq!(error["message"], format!("{name} is there and is no regular file").as_str());
+    }
+    assert!(!socket.symlink_metadata().unwrap().is_file(), "it is still what it was");
+}
+
+#[test]
 fn a_project_that_holds_something_is_left_as_it_is() {
     let (_source, file) = exported();
     let other = Project::with_feature();
