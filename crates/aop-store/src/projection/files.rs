@@ -2,19 +2,45 @@
 
 use super::ProjectionError;
 use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Replaces a file as a whole: readers see the old content or the new, never a part. Not synced: the file can
-/// be made again from the store.
-pub(super) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), ProjectionError> {
+/// be made again from the store. Nothing below `root` is followed out of it.
+pub(super) fn write_atomically(root: &Path, path: &Path, content: &[u8]) -> Result<(), ProjectionError> {
     let failed = |cause| ProjectionError::File { path: path.to_owned(), cause };
     let parent = path.parent().unwrap_or(Path::new("."));
+    refuse_links(root, parent)?;
     fs::create_dir_all(parent).map_err(failed)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let temporary = parent.join(format!(".{name}.tmp"));
-    fs::write(&temporary, content).map_err(failed)?;
+    write_anew(&temporary, content).map_err(failed)?;
     fs::rename(&temporary, path).map_err(failed)
+}
+
+/// What is written in a folder that is a link lands wherever it leads.
+fn refuse_links(root: &Path, folder: &Path) -> Result<(), ProjectionError> {
+    let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    match folder.ancestors().take_while(|folder| *folder != root).find(is_link) {
+        None => Ok(()),
+        Some(link) => {
+            let cause = std::io::Error::other("it is a symbolic link; put a folder in its place");
+            Err(ProjectionError::File { path: link.to_owned(), cause })
+        }
+    }
+}
+
+/// Writes a file that was not there, and so is no link. What a crash left in its place goes first.
+fn write_anew(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut file = match File::create_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            fs::remove_file(path)?;
+            File::create_new(path)?
+        }
+        created => created?,
+    };
+    file.write_all(content)
 }
 
 /// Takes the lock, or gives up after a while.

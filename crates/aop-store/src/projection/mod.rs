@@ -77,7 +77,7 @@ impl Projector {
         }
         written?;
         if last != done {
-            write_atomically(&watermark, last.to_string().as_bytes())?;
+            write_atomically(&self.dir, &watermark, last.to_string().as_bytes())?;
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Projector {
         since: u64,
     ) -> Result<(), ProjectionError> {
         for (path, content) in self.files_of(store, id, since).await? {
-            write_atomically(&path, content.as_bytes())?;
+            write_atomically(&self.dir, &path, content.as_bytes())?;
             crash_point("mid_projection");
         }
         Ok(())
@@ -164,7 +164,7 @@ impl Projector {
         if features.len() > SHORT_INDEX && age.is_some_and(|age| age < INDEX_PERIOD) {
             return Ok(());
         }
-        write_atomically(&path, render::index(&features).as_bytes())
+        write_atomically(&self.dir, &path, render::index(&features).as_bytes())
     }
 
     fn index(&self) -> PathBuf {

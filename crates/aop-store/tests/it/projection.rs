@@ -209,6 +209,37 @@ fn one_feature_that_cannot_be_written_does_not_hold_up_the_others() {
     assert_eq!(stale(&w), Vec::<PathBuf>::new());
 }
 
+#[test]
+fn no_link_leads_the_files_out_of_the_project() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = std::os::unix::fs::symlink::<&Path, PathBuf>;
+    let left = || fs::read_dir(elsewhere.path()).unwrap().count();
+    for name in ["features", "features/a", "features/a/answers"] {
+        let (w, ..) = projected();
+        let place = w.dir().join(name);
+        fs::remove_dir_all(&place).unwrap();
+        link(elsewhere.path(), place.clone()).unwrap();
+        let error = wait(Projector::new(w.dir()).rebuild(w.store.as_ref())).unwrap_err();
+        assert!(error.to_string().ends_with("it is a symbolic link; put a folder in its place"), "{error}");
+        assert!(error.to_string().starts_with(place.to_str().unwrap()), "{error}");
+        assert_eq!(left(), 0, "{name}");
+        fs::remove_file(&place).unwrap();
+        wait(Projector::new(w.dir()).rebuild(w.store.as_ref())).unwrap();
+        assert_eq!(stale(&w), Vec::<PathBuf>::new());
+    }
+    let (w, ..) = projected();
+    let other = elsewhere.path().join("other");
+    fs::write(&other, "of somebody else").unwrap();
+    for name in ["state.md", ".state.md.tmp"] {
+        let place = w.dir().join("features/a").join(name);
+        let _ = fs::remove_file(&place);
+        link(&other, place).unwrap();
+    }
+    wait(Projector::new(w.dir()).rebuild(w.store.as_ref())).unwrap();
+    assert_eq!(fs::read_to_string(&other).unwrap(), "of somebody else");
+    assert!(fs::symlink_metadata(w.dir().join("features/a/state.md")).unwrap().is_file());
+}
+
 /// Every projector takes its turn and a fresh look, so whoever comes last writes the newest.
 #[test]
 fn an_older_projector_never_overwrites_a_newer_projection() {
