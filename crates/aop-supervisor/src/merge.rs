@@ -24,15 +24,20 @@ pub async fn merge(
     operation: &str,
 ) -> Result<Envelope, Refusal> {
     let git = Git::new(root);
-    git.check_repository().await?;
     let feature = service.store.feature(id.clone()).await?.ok_or_else(|| {
         Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
     })?;
-    if let (Status::Merged, Some(_)) = (feature.status, &feature.work.merged) {
+    let is_merged = feature.status == Status::Merged && feature.work.merged.is_some();
+    if !is_merged {
+        // An open question comes before everything that git may have to say.
+        permit(&feature, Action::Merge)?;
+    }
+    git.check_repository().await?;
+    if is_merged {
         return finish(&git, &feature, operation).await;
     }
-    permit(&feature, Action::Merge)?;
     let Some(commit) = git.branch_head(id).await else {
+        ready(&feature)?;
         return Err(no_work(service, &feature).await?);
     };
     if feature.work.checked.as_ref() != Some(&commit) && is_elsewhere(service, id, root).await? {
@@ -80,12 +85,14 @@ fn in_the_way(into: &str, error: &GitError) -> Refusal {
 /// Why there is nothing to merge here: nobody has worked on it, or the work is elsewhere.
 async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusal> {
     let (id, branch) = (&feature.id, Git::branch(&feature.id));
+    let refused = |message: String| Refusal::new(ErrorCode::UnsupportedOperation, message);
     let home = service.store.document(Shelf::Sessions, worktree_key(id)).await?;
     let home = home.as_ref().and_then(|home| Some((home["host"].as_str()?, home["folder"].as_str()?)));
     Ok(match home {
-        None => Refusal::invalid_argument(format!("feature '{id}' has no branch {branch}"))
-            .hint("it gets one when `aop run` works on it"),
-        Some((host, folder)) => Refusal::invalid_argument(format!(
+        None => refused(format!("feature '{id}' has no branch {branch}, so there is nothing to merge")).hint(
+            "bring the branch back, or send the feature to building: it gets one when `aop run` works on it",
+        ),
+        Some((host, folder)) => refused(format!(
             "the work on feature '{id}' is not on a branch {branch} here: it is in {folder} on {host}"
         ))
         .hint(format!(

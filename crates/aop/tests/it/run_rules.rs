@@ -154,12 +154,31 @@ fn a_check_that_takes_too_long_is_ended_with_everything_it_started() {
 }
 
 #[test]
+fn an_open_question_is_told_before_what_git_lacks() {
+    let project = Project::with_feature();
+    let question = project.ask("op-1");
+    let merge = ["merge", "--feature-id", "shop"];
+    project.run(&merge).refused("question_open_blocks_action", 1);
+    project.answer(&question, "yes").data();
+    project.run(&merge).refused("unsupported_operation", 1);
+    let project = workshop("");
+    project.create_feature("shop");
+    for to in ["building", "qa", "ready_to_merge"] {
+        let input = json!({"feature_id": "shop", "to": to, "operation_id": to});
+        project.tool("feature.transition", "human", &input).data();
+    }
+    let refused = project.run(&merge).refused("unsupported_operation", 1);
+    let told = "feature 'shop' has no branch aop/shop, so there is nothing to merge";
+    assert_eq!(refused["message"], told);
+}
+
+#[test]
 fn a_ready_feature_is_merged_into_the_branch_the_project_is_on() {
     let project = workshop("checks: { full: [\"test -f work.txt\"] }\n");
     script(&project, "shop", &json!({}));
     let path = spec(&project, "shop");
     project.run(&["features", "create", "--feature-id", "other", "--title", "x"]).data();
-    project.run(&["merge", "--feature-id", "other"]).refused("invalid_argument", 2);
+    project.run(&["merge", "--feature-id", "other"]).refused("invalid_status_transition", 1);
     script(&project, "other", &json!({"planner": [ask("Which?"), plan()]}));
     Running::start(&project, &["--exit-when-parked", &path]).end();
     std::fs::write(project.path("readme.txt"), "changed").unwrap();
