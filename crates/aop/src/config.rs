@@ -221,7 +221,9 @@ impl Default for Runners {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Checks {
+    #[serde(deserialize_with = "commands")]
     pub(crate) fast: Vec<String>,
+    #[serde(deserialize_with = "commands")]
     pub(crate) full: Vec<String>,
     pub(crate) timeout_s: Positive,
 }
@@ -230,6 +232,27 @@ impl Default for Checks {
     fn default() -> Self {
         Checks { fast: Vec::new(), full: Vec::new(), timeout_s: Positive(600) }
     }
+}
+
+/// Commands of the shell. `true` is one; a blank text and a number are mistakes.
+fn commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    struct Line(String);
+
+    impl<'de> Deserialize<'de> for Line {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let line = String::deserialize(deserializer)?;
+            if line.trim().is_empty() {
+                return Err(D::Error::custom("a command is blank"));
+            }
+            if line.trim().parse::<f64>().is_ok() {
+                return Err(D::Error::custom("a number is no command"));
+            }
+            Ok(Line(line))
+        }
+    }
+
+    let lines = Vec::<Line>::deserialize(deserializer)?;
+    Ok(lines.into_iter().map(|Line(line)| line).collect())
 }
 
 /// `notify:`
@@ -291,12 +314,23 @@ impl Engines {
 impl Config {
     /// Reads the file; the defaults when there is none.
     pub(crate) fn load(path: &Path) -> Result<Self, Refusal> {
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
-            Err(error) => return Err(invalid(path, None, &error.to_string())),
+            Err(error) => {
+                return Err(invalid(path, None, &format!("cannot be read: {error}"))
+                    .hint("make it a readable file, or take it away: every key has a default"));
+            }
         };
-        Config::parse(path, &text)
+        match std::str::from_utf8(&bytes) {
+            Ok(text) => Config::parse(path, text),
+            Err(error) => {
+                let before = &bytes[..error.valid_up_to()];
+                let line = 1 + before.iter().filter(|byte| **byte == b'\n').count() as u64;
+                Err(invalid(path, Some(line), "a byte that is not UTF-8 text")
+                    .hint("save the file as UTF-8, or write that line anew"))
+            }
+        }
     }
 
     pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Refusal> {
@@ -306,14 +340,7 @@ impl Config {
         }
         let mut config: Config = serde_saphyr::from_str(text).map_err(|error| {
             let line = error.location().map(|location| location.line());
-            let message = error.without_snippet().to_string();
-            let message = message.lines().next().unwrap_or_default();
-            // The place stands in front; the parser need not say it again.
-            let message = message.split(" at line ").next().unwrap_or(message);
-            let message = match message {
-                "invalid u64" | "invalid u32" => "a whole number of 0 or more is due",
-                other => other,
-            };
+            let message = said(error.without_snippet());
             let written = line.and_then(|line| text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
             invalid(
                 path,
@@ -336,6 +363,27 @@ impl Config {
             check_schema: aop_schema::check_schema,
             check_instance: aop_schema::check_instance,
         }
+    }
+}
+
+/// What is wrong, in words for who wrote the file; the parser speaks to programmers.
+fn said(error: &serde_saphyr::Error) -> String {
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            return format!("key '{key}' stands twice");
+        }
+        serde_saphyr::Error::DuplicateMappingKey { key: None, .. } => return "a key stands twice".to_owned(),
+        serde_saphyr::Error::MultipleDocuments { .. } => {
+            return "the file holds more than one document, and the next begins".to_owned();
+        }
+        _ => {}
+    }
+    let message = error.to_string();
+    let message = message.lines().next().unwrap_or_default();
+    // The place stands in front; the parser need not say it again.
+    match message.split(" at line ").next().unwrap_or(message) {
+        "invalid u64" | "invalid u32" => "a whole number of 0 or more is due".to_owned(),
+        other => other.to_owned(),
     }
 }
 
@@ -411,6 +459,10 @@ mod tests {
             ("store: mysql://ann:hunter2@db/team\n", 1, "use sqlite or postgres"),
             ("projections: maybe\n", 1, "maybe"),
             ("run: { max_parallel: 0 }\n", 1, "at least 1"),
+            ("checks:\n  fast:\n    - make\n    - ''\n", 4, "a command is blank"),
+            ("checks:\n  full: [1]\n", 2, "a number is no command"),
+            ("notify: {}\nrun: {}\nnotify: {}\n", 3, "key 'notify' stands twice in"),
+            ("store: sqlite\n---\nstore: sqlite\n", 3, "holds more than one document"),
             ("store: sqlite\nrun: { max_parallel: 2\n", 2, "unclosed"),
         ] {
             let refusal = parse(text).unwrap_err();
@@ -423,6 +475,24 @@ mod tests {
             assert!(refusal.message.contains(part), "{text}: {}", refusal.message);
             assert!(!refusal.message.contains("hunter2"), "{}", refusal.message);
         }
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_is_told_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        let refusal = Config::load(folder.path()).unwrap_err();
+        assert!(refusal.message.contains("cannot be read: Is a directory"), "{}", refusal.message);
+        assert!(refusal.hint.contains("a readable file"), "{}", refusal.hint);
+        let file = folder.path().join("aop.yaml");
+        std::fs::write(&file, b"store: sqlite\n# caf\xe9\n").unwrap();
+        let refusal = Config::load(&file).unwrap_err();
+        assert!(
+            refusal.message.ends_with("aop.yaml:2: a byte that is not UTF-8 text"),
+            "{}",
+            refusal.message
+        );
+        assert!(refusal.hint.contains("as UTF-8"), "{}", refusal.hint);
+        assert_eq!(parse("checks: { fast: [true] }").unwrap().checks.fast, ["true"]);
     }
 
     #[test]
