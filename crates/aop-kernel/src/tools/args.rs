@@ -155,7 +155,7 @@ fn as_one_of<T: DeserializeOwned>(key: &'static str, names: &str, value: &Value)
     })
 }
 
-fn mistyped(key: &str, expected: &str, got: &Value) -> Refusal {
+pub(super) fn mistyped(key: &str, expected: &str, got: &Value) -> Refusal {
     wrong(key, format!("{key} is {expected}, not {}", quoted(&got.to_string())))
 }
 

@@ -2,7 +2,7 @@
 //! operation id; replay and state come later, inside the store's transaction.
 
 use super::access::Tool;
-use super::args::{Args, too_large, wrong};
+use super::args::{Args, mistyped, too_large, wrong};
 use super::digest::{Sorted, SortedExpectation, SortedMap, digest};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
@@ -360,8 +360,15 @@ fn spec(value: &Value) -> Result<QuestionSpec, Refusal> {
 }
 
 fn expectation(value: &Value) -> Result<ExpectedAnswer, Refusal> {
-    ExpectedAnswer::deserialize(value).map_err(|error| {
-        wrong("expected_answer", format!("expected_answer cannot be used: {error}")).hint(
+    // A list would be read as the fields in their order, which nobody means.
+    let read = if value.is_object() {
+        ExpectedAnswer::deserialize(value)
+            .map_err(|error| wrong("expected_answer", format!("expected_answer cannot be used: {error}")))
+    } else {
+        Err(mistyped("expected_answer", "an object", value))
+    };
+    read.map_err(|refusal| {
+        refusal.hint(
             "it is {kind, choices?, allow_other?, schema?, default?} with kind single_choice, multi_choice, free_text, json or form",
         )
     })

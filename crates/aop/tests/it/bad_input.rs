@@ -115,6 +115,8 @@ fn broken_json_and_wrong_arguments_are_named() {
         ("timeout_ms", json!(-1)),
         ("details", json!([1])),
         ("expected_answer", json!({"kind": "single_choice"})),
+        ("expected_answer", json!(["single_choice", ["a", "b"], true, null, null])),
+        ("interaction", json!([])),
         ("expected_answer", json!({"kind": "json", "schema": {"type": 7}})),
         ("session_id", json!("")),
     ] {
