@@ -96,8 +96,13 @@ impl Expiry {
             }
         }
         let from = self.status();
-        let reason = Some(format!("question {} expired without an answer", question.id));
-        self.emit(question, Event::StatusChanged { from, to, reason });
+        let mut reason = format!("question {} expired without an answer", question.id);
+        if !to.is_terminal() {
+            let (feature, id) = (&question.feature_id, &question.id);
+            reason
+                .push_str(&format!("; ask it again: `aop reopen --feature-id {feature} --question-id {id}`"));
+        }
+        self.emit(question, Event::StatusChanged { from, to, reason: Some(reason) });
     }
 
     fn status(&self) -> Status {

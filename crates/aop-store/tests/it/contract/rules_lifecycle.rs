@@ -91,6 +91,8 @@ async fn rule_07_strict_block_feature(w: &World) {
     let feature = w.show("a").await;
     assert_eq!((feature.status, feature.blocked_from), (Status::Blocked, Some(Status::Qa)));
     assert!(feature.waiting.is_none());
+    let next = format!("; ask it again: `aop reopen --feature-id a --question-id {id}`");
+    assert_eq!(feature.status_reason, Some(format!("question {id} expired without an answer{next}")));
     let record = w.record(&id).await;
     assert_eq!((&record["status"], &record["resolution"]["mode"]), (&json!("expired"), &json!("expired")));
     assert_eq!(record["answer"], Value::Null);
@@ -113,6 +115,8 @@ async fn rule_07_strict_fail_feature_takes_the_other_questions_along(w: &World) 
     let aside = w.ask_aside("a").await;
     w.later(QUARTER);
     w.store.expire().await.unwrap();
+    let reason = w.show("a").await.status_reason;
+    assert_eq!(reason, Some(format!("question {blocking} expired without an answer")));
     assert_eq!(w.status("a").await, Status::Failed);
     assert_eq!(w.record(&blocking).await["status"], "expired");
     assert_eq!(w.record(&aside).await["status"], "withdrawn");
