@@ -5,9 +5,9 @@ use super::{Draft, Outcome, Secret, resume_events};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::event::Event;
-use crate::ids::{FeatureId, QuestionId};
+use crate::ids::{FeatureId, QuestionId, quoted};
 use crate::policy::Rules;
-use crate::question::{Question, QuestionState, QuestionStatus, ResolutionMode, ResumeStatus};
+use crate::question::{Question, QuestionState, QuestionStatus, ResolutionMode, ResumeStatus, redacted};
 use crate::status::Status;
 use serde::Serialize;
 use serde_json::Value;
@@ -94,7 +94,10 @@ pub(super) fn still_open(question: &Question) -> Result<(), Refusal> {
         QuestionState::Open => Ok(()),
         QuestionState::Answered { answer, at, by, resolution } => Err(Refusal::new(
             ErrorCode::QuestionAlreadyAnswered,
-            format!("question {id} was answered by {by} at {at}; the first answer stands"),
+            format!(
+                "question {id} was answered by {by} at {at} with {}; the first answer stands",
+                shown(answer)
+            ),
         )
         .fact("question_id", id)
         .fact("answered_by", by)
@@ -106,6 +109,15 @@ pub(super) fn still_open(question: &Question) -> Result<(), Refusal> {
             question.expires_at.map(|at| at.to_string()).unwrap_or_default()
         )),
         QuestionState::Withdrawn { .. } => closed("was withdrawn"),
+    }
+}
+
+/// A recorded answer in a message. What is secret has been taken out of the record already.
+fn shown(answer: &Value) -> String {
+    match answer {
+        Value::String(text) => quoted(text),
+        secret if *secret == redacted() => "a secret".to_owned(),
+        other => quoted(&other.to_string()),
     }
 }
 

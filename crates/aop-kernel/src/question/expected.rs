@@ -257,7 +257,7 @@ impl Asked {
 
 /// What stands in the place of a secret. An object, because no answer to a form field is one: it can never
 /// be taken for the secret itself.
-pub(super) fn redacted() -> Value {
+pub(crate) fn redacted() -> Value {
     serde_json::json!({"redacted": true})
 }
 

@@ -3,6 +3,7 @@
 mod expected;
 mod record;
 
+pub(crate) use expected::redacted;
 pub use expected::{AnswerKind, ExpectedAnswer};
 
 use crate::ids::{FeatureId, OperationId, QuestionId};

@@ -34,6 +34,8 @@ fn of_many_processes_that_answer_at_once_one_wins_and_the_others_learn_who() {
         {
             assert_eq!(envelope["error"]["code"], "question_already_answered", "{number}");
             assert_eq!(envelope["error"]["details"]["answered_by"], names[winners[0]].as_str());
+            let with = if winners[0].is_multiple_of(2) { " with 'yes'; " } else { " with 'no'; " };
+            assert!(envelope["error"]["message"].as_str().unwrap().contains(with), "{envelope}");
         }
     }
     project.assert_healthy();

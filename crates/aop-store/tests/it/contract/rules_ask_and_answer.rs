@@ -261,7 +261,20 @@ async fn rule_04_first_writer_wins_and_the_loser_is_told_who_won(w: &World) {
     assert_eq!(lost.facts["answered_by"], "ann");
     assert_eq!(lost.facts["answered_at"], at(7));
     assert_eq!(lost.facts["answer"], "left");
-    assert!(lost.message.contains("ann"), "{}", lost.message);
+    let told = format!("question {id} was answered by ann at {} with 'left'; the first answer stands", at(7));
+    assert_eq!(lost.message, told);
+    let long = w.ask("a").await;
+    w.answer("a", &long, json!("so ".repeat(1_000))).await.unwrap();
+    let lost = w.refuses("question_already_answered", w.answer("a", &long, json!("right"))).await;
+    assert!(lost.message.len() < 250, "{}", lost.message);
+    let spec = json!({"version": 1, "topic": "t", "questions": [{"id": "key", "header": "Key",
+        "question": "Key?", "kind": "free_text", "required": true, "secret": true}]});
+    let asked = w.ask_with("a", json!({"spec": spec, "interaction": {"kind": "open_text"}})).await.unwrap();
+    let secret = asked["question_id"].as_str().unwrap();
+    w.answer("a", secret, json!("hunter2 for all of it")).await.unwrap();
+    let lost = w.refuses("question_already_answered", w.answer("a", secret, json!("other"))).await;
+    assert!(lost.message.contains(" with a secret; "), "{}", lost.message);
+    assert!(!lost.to_json().to_string().contains("hunter2"), "{}", lost.to_json());
 }
 
 async fn rule_04_answers_are_append_only(w: &World) {
