@@ -119,7 +119,14 @@ fn operation_id_valid(text: &str) -> bool {
 /// A value as it may stand in a message: quoted, escaped and cut, so that no input can flood a screen.
 pub fn quoted(text: &str) -> String {
     const SHOWN: usize = 60;
-    let mut shown: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let mut shown = String::new();
+    for character in text.chars().take(SHOWN) {
+        match character {
+            // It ends nothing here, and answers that are JSON are full of it.
+            '"' => shown.push(character),
+            other => shown.extend(other.escape_debug()),
+        }
+    }
     if text.chars().nth(SHOWN).is_some() {
         shown.push('…');
     }

@@ -30,7 +30,12 @@ impl Withdraw {
             )
             .hint("only the role that asked, the orchestrator or a human takes a question back"));
         }
-        still_open(&question)?;
+        let status = draft.status();
+        still_open(&question).map_err(|refusal| match refusal.code {
+            ErrorCode::QuestionClosed if status.is_terminal() => refusal
+                .hint(format!("feature '{}' is {status}; nothing is left to withdraw", self.feature_id)),
+            _ => refusal,
+        })?;
         let resolution = draft.resolution(ResolutionMode::Withdrawn, self.note.clone());
         draft.emit(Event::QuestionWithdrawn { question_id: question.id.clone(), resolution });
         draft.resume(&question);

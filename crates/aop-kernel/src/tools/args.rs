@@ -118,9 +118,10 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Takes an argument of any type.
+    /// Takes an argument of any type. A null that is written down was given, whatever is made of it.
     pub(super) fn any(&mut self, key: &'static str) -> Result<&'a Value, Refusal> {
-        self.required(key)
+        let given = self.required(key);
+        given.or_else(|refusal| self.given.get(key).ok_or(refusal))
     }
 
     /// Everything has been taken; whatever is left is unknown.

@@ -9,7 +9,7 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::replay::Replay;
 use aop_kernel::status::Held;
-use aop_kernel::tools::digest_of;
+use aop_kernel::tools::{Tool, digest_of};
 use aop_kernel::{Envelope, Refusal};
 use aop_store::EventPage;
 use serde_json::{Value, json};
@@ -42,11 +42,17 @@ pub(crate) fn run(global: &Global, args: &ReplayArgs) -> CommandResult {
     let feature = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
     let session = Project::find(global)?.open()?;
     let feature = feature.or_else(|| session.own_feature());
+    if let Some(id) = &feature {
+        session.call(Tool::FeatureGet, &json!({"feature_id": id}))?;
+    }
     if let (Some(from), Some(to)) = (args.diff, args.to)
         && from > to
     {
         let message = format!("--diff {from} lies after --to {to}");
         return Err(Refusal::invalid_argument(message).hint("give the earlier event to --diff"));
+    }
+    for (option, seq) in [("--diff", args.diff), ("--to", args.to)] {
+        not_ahead(&session, option, seq)?;
     }
     let mut replay = Replay::default();
     let before = match args.diff {
@@ -62,6 +68,18 @@ pub(crate) fn run(global: &Global, args: &ReplayArgs) -> CommandResult {
         Some(before) => Ok(difference(&before, &state)),
         None => whole(&session, &state, args.to.is_none() && feature.is_none()),
     }
+}
+
+/// Refuses an event that has not happened yet.
+fn not_ahead(session: &Session, option: &str, seq: Option<u64>) -> Result<(), Refusal> {
+    let Some(seq) = seq else { return Ok(()) };
+    let (_, last) = session.wait(session.store().changed_since(seq))?;
+    if seq <= last {
+        return Ok(());
+    }
+    Err(Refusal::invalid_argument(format!("{option} {seq} lies after the last event, which is {last}"))
+        .hint(format!("give {option} a number up to {last}, or leave it out"))
+        .fact("last_seq", last))
 }
 
 /// Applies events up to and including `to`.

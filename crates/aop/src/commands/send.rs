@@ -43,6 +43,10 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
     if args.text.trim().is_empty() {
         return Err(Refusal::invalid_argument("the note is empty").hint("say something"));
     }
+    if args.from.trim().is_empty() {
+        let refusal = Refusal::invalid_argument("--from is blank").fact("argument", "from");
+        return Err(refusal.hint("name whose note it is, or leave --from out"));
+    }
     let session = Project::find(global)?.open()?;
     if session.caller.role.is_worker() {
         let message = format!("{} may not leave notes for workers", session.caller.role);
@@ -51,7 +55,9 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
     let feature = session.wait(session.service.feature(&id))?;
     if feature.status.is_terminal() {
         let message = format!("feature '{id}' is {}; no turn will read a note", feature.status);
-        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message));
+        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
+            "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
+        ));
     }
     let at = session.wait(session.store().now())?;
     let note = Note { text: args.text.clone(), from: args.from.clone(), at };

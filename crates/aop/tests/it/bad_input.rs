@@ -146,9 +146,32 @@ fn the_wrong_kind_of_answer_is_refused_with_reasons_and_the_question_stays_open(
     assert_eq!(error["details"]["reasons"], json!(["'perhaps' is not one of 'yes', 'no'"]));
     let list = json!({"feature_id": "shop", "question_id": id, "answer": ["yes"], "answered_by": "sam", "operation_id": "a"});
     tool(&project, "feature.question_answer", &list, "question_invalid_answer", 1);
+    let quotes = ["answer", "--feature-id", "shop", "--question-id", &id, "--answer", "\"yes\""];
+    let error = refused(&project, &quotes, "question_invalid_answer", 1);
+    assert_eq!(error["details"]["reasons"], json!([r#"'"yes"' is not one of 'yes', 'no'"#]));
+    let nothing = json!({"feature_id": "shop", "question_id": id, "answer": null, "answered_by": "sam", "operation_id": "a"});
+    let error = tool(&project, "feature.question_answer", &nothing, "question_invalid_answer", 1);
+    assert_eq!(error["details"]["reasons"], json!(["expected one of 'yes', 'no', got null"]));
+    let missing = json!({"feature_id": "shop", "question_id": id, "answered_by": "sam", "operation_id": "a"});
+    tool(&project, "feature.question_answer", &missing, "invalid_argument", 2);
     let forged = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "answered_by": "policy:default", "operation_id": "a"});
     tool(&project, "feature.question_answer", &forged, "invalid_argument", 2);
     assert_eq!(project.feature("shop")["open_question_id"], id.as_str());
+}
+
+#[test]
+fn an_ended_feature_offers_nothing_that_it_would_refuse() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let blank = ["send", "--feature-id", "shop", "--from", " ", "Hurry"];
+    assert_eq!(refused(&project, &blank, "invalid_argument", 2)["message"], "--from is blank");
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    let send = ["send", "--feature-id", "shop", "Hurry"];
+    let error = refused(&project, &send, "invalid_status_transition", 1);
+    assert!(error["details"]["hint"].as_str().unwrap().contains("`aop features create"), "{error}");
+    let withdraw = ["withdraw", "--feature-id", "shop", "--question-id", &id];
+    let error = refused(&project, &withdraw, "question_closed", 1);
+    assert_eq!(error["details"]["hint"], "feature 'shop' is failed; nothing is left to withdraw");
 }
 
 #[test]

@@ -47,3 +47,16 @@ fn the_difference_between_two_points_names_what_changed_with_both_sides() {
     assert_eq!(other["features"], serde_json::json!([]));
     project.run(&["replay", "--diff", "5", "--to", "4"]).refused("invalid_argument", 2);
 }
+
+#[test]
+fn a_replay_of_what_is_not_there_names_what_is() {
+    let project = Project::with_feature();
+    project.run(&["replay", "--feature-id", "nope"]).refused("feature_not_found", 1);
+    let last = project.run(&["replay"]).data()["seq"].as_u64().unwrap();
+    for option in ["--to", "--diff"] {
+        project.run(&["replay", option, &last.to_string()]).data();
+        let error = project.run(&["replay", option, "99"]).refused("invalid_argument", 2);
+        let message = format!("{option} 99 lies after the last event, which is {last}");
+        assert_eq!(error["message"], message.as_str());
+    }
+}
