@@ -56,7 +56,8 @@ impl Place {
     /// Opens it, if it is the one that this folder shows.
     pub(crate) fn open(&self, dir: &Path) -> Result<Arc<dyn Store>, Refusal> {
         let (wanted, recorded) = (self.name(), recorded(dir));
-        if wanted != recorded.as_deref() {
+        let is_new = matches!(self, Place::Postgres(_)) && wanted.is_none();
+        if is_new || wanted != recorded.as_deref() {
             let said = |name: Option<&str>| match name {
                 Some(name) => format!("project '{name}' on PostgreSQL"),
                 None => format!("the embedded store in {}", dir.display()),
@@ -64,11 +65,7 @@ impl Place {
             let message = format!(
                 "this folder shows {}, but the settings name {}",
                 said(recorded.as_deref()),
-                if let (Place::Postgres(_), None) = (self, wanted) {
-                    "a new project on PostgreSQL".into()
-                } else {
-                    said(wanted)
-                }
+                if is_new { "a new project on PostgreSQL".into() } else { said(wanted) }
             );
             return Err(Refusal::new(ErrorCode::StoreUnavailable, message)
                 .hint("run `aop init` to go over to it, `aop store copy` to take everything along, or set `store` and AOP_STORE back"));

@@ -181,6 +181,11 @@ fn settings_that_cannot_be_used_are_named_with_file_and_line() {
     let error = refused(&project, &["status"], "invalid_policy", 2);
     assert_eq!(error["details"]["line"], 2);
     assert!(error["message"].as_str().unwrap().contains("aop.yaml:2: unknown field `polcy`"), "{error}");
+    // An address without a project is no mistake: `aop init` makes one. Until then the next step is told.
+    std::fs::write(project.path("aop.yaml"), "store: postgres://ann@127.0.0.1:1/team\n").unwrap();
+    let error = refused(&project, &["status"], "store_unavailable", 1);
+    assert!(error["message"].as_str().unwrap().ends_with("name a new project on PostgreSQL"), "{error}");
+    assert!(error["details"]["hint"].as_str().unwrap().contains("`aop init`"), "{error}");
 }
 
 #[test]
