@@ -7,6 +7,7 @@ use crate::output::question::{card, shown};
 use crate::output::{CommandResult, INTERRUPTED, Reply, print, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
+use aop_kernel::ids::OperationId;
 use aop_kernel::{Envelope, Refusal};
 use serde_json::json;
 use std::path::PathBuf;
@@ -68,12 +69,12 @@ pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
         operation,
     };
     let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
-    let reply = reply(args, &closed);
+    let reply = reply(args, &asking.operation, &closed);
     closed.delivered(&session)?;
     Ok(reply)
 }
 
-fn reply(args: &AskArgs, closed: &Closed) -> Reply {
+fn reply(args: &AskArgs, operation: &OperationId, closed: &Closed) -> Reply {
     let Closed { question, answer } = closed;
     let exit = if answer.is_some() { 0 } else { 3 };
     let text = answer.as_ref().map_or_else(|| card(question), shown);
@@ -89,7 +90,7 @@ fn reply(args: &AskArgs, closed: &Closed) -> Reply {
     let data = json!({
         "question_id": field("question_id"), "feature_id": field("feature_id"), "status": field("status"),
         "answer": answer, "answered_by": field("answered_by"), "answered_at": field("answered_at"),
-        "resolution": field("resolution"),
+        "resolution": field("resolution"), "operation_id": operation,
     });
     let reply = if answer.is_some() { Reply::document } else { Reply::ok };
     reply(Envelope::success(&data), text).exit(exit)

@@ -11,7 +11,7 @@ fn ask(project: &Project, args: &[&str]) -> Child {
 #[test]
 fn a_script_asks_and_gets_the_humans_answer() {
     let project = Project::new();
-    let asking = ask(&project, &["Which one?", "--choice", "A", "--choice", "B"]);
+    let asking = ask(&project, &["Which one?", "--choice", "A", "--choice", "B", "--operation-id", "one"]);
     let question = project.opened_question();
     assert!(question["feature_id"].as_str().unwrap().starts_with("ask-"));
     project.answer_to(&question, "C").refused("question_invalid_answer", 1);
@@ -20,6 +20,7 @@ fn a_script_asks_and_gets_the_humans_answer() {
     assert_eq!(answered["answer"], "B");
     assert_eq!(answered["status"], "answered");
     assert_eq!(answered["answered_by"], "human");
+    assert_eq!(answered["operation_id"], "one", "with it the same question is waited for again");
 }
 
 #[test]
