@@ -9,11 +9,9 @@ use crate::output::when::relative;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone};
 use crate::project::{Project, Session};
-use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, Refusal};
-use aop_store::FeaturePage;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -40,7 +38,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
     let listed = session.call(Tool::FeatureList, &json!({"all": args.all}))?.data();
     let features = listed["items"].as_array().cloned().unwrap_or_default();
     let (found, now) = runners::all(&session)?;
-    let mut text = with_questions(&session, &features, args.all)?;
+    let mut text = with_questions(&session, &features)?;
     if let Some(line) = runners::line(&found, now) {
         text.push_str(&format!("\n\n{line}"));
     }
@@ -61,7 +59,7 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
         match &mut painter {
             Some(painter) => {
                 let (columns, rows) = painter.size();
-                let text = wrapped(&with_questions(session, &features, all)?, columns.saturating_sub(1));
+                let text = wrapped(&with_questions(session, &features)?, columns.saturating_sub(1));
                 let lines = text.lines().take(rows.saturating_sub(4)).map(str::to_owned);
                 let lines: Vec<String> = lines.chain([String::new(), dim("Ctrl-C leaves")]).collect();
                 painter.paint(&[], &lines);
@@ -89,18 +87,18 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
 }
 
 /// The overview, with the questions of `aop ask` whose features are not listed.
-fn with_questions(session: &Session, features: &[Value], all: bool) -> Result<String, Refusal> {
+fn with_questions(session: &Session, features: &[Value]) -> Result<String, Refusal> {
     let mut text = overview(features);
-    if !all {
-        let page = FeaturePage { status: Some(Status::AwaitingInput), adhoc: true, only: None };
-        let waiting = session.wait(session.store().features(page))?;
-        let what = match waiting.iter().filter(|feature| feature.adhoc).count() {
-            0 => return Ok(text),
-            1 => "1 question waits".to_owned(),
-            count => format!("{count} questions wait"),
-        };
-        text.push_str(&format!("\n\n{what} for an answer: {}", bold("`aop answer`")));
-    }
+    // Their number alone: there may be very many of them.
+    let inbox = session.wait(session.store().inbox(0, 0))?;
+    let listed: u64 = features.iter().filter_map(|feature| feature["open_question_count"].as_u64()).sum();
+    let what = match (inbox.total as u64).saturating_sub(listed) {
+        0 => return Ok(text),
+        1 => "1 question waits".to_owned(),
+        count if inbox.more => format!("More than {count} questions wait"),
+        count => format!("{count} questions wait"),
+    };
+    text.push_str(&format!("\n\n{what} for an answer: {}", bold("`aop answer`")));
     Ok(text)
 }
 
