@@ -10,11 +10,12 @@ pub(crate) fn relative(at: Timestamp) -> String {
 
 fn describe(millis: i64) -> String {
     let seconds = millis.unsigned_abs() / 1000;
+    // To the nearest: what expires in a quarter of an hour does so a moment later too.
     let (amount, unit) = match seconds {
         0..60 => (seconds, "s"),
-        60..3_600 => (seconds / 60, "min"),
-        3_600..172_800 => (seconds / 3_600, "h"),
-        _ => (seconds / 86_400, "days"),
+        60..3_570 => ((seconds + 30) / 60, "min"),
+        3_570..171_000 => ((seconds + 1_800) / 3_600, "h"),
+        _ => ((seconds + 43_200) / 86_400, "days"),
     };
     match (millis, amount) {
         (-4_999..=999, _) => "just now".to_owned(),
@@ -35,5 +36,8 @@ mod tests {
         assert_eq!(describe(-7_200_000), "2 h ago");
         assert_eq!(describe(-172_800_000), "2 days ago");
         assert_eq!(describe(720_000), "in 12 min");
+        assert_eq!(describe(899_000), "in 15 min");
+        assert_eq!(describe(3_599_000), "in 1 h");
+        assert_eq!(describe(-172_000_000), "2 days ago");
     }
 }
