@@ -8,7 +8,7 @@ pub(crate) mod live;
 use super::engine::list::{Found, installed};
 use crate::cli::Global;
 use crate::config::{ExecutionMode, Permissions, Switch};
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, warn};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk, warn};
 use crate::place::Place;
 use crate::project::{Project, Session};
 use aop_engine::{EngineError, Limits, Surroundings};
@@ -123,6 +123,18 @@ pub(crate) enum Show {
     Nothing,
 }
 
+/// Says for what it waits when that is not there at once.
+async fn take(lease: impl Future<Output = Result<RunLease, Refusal>>) -> Result<RunLease, Refusal> {
+    tokio::pin!(lease);
+    tokio::select! {
+        taken = &mut lease => taken,
+        () = tokio::time::sleep(Duration::from_secs(1)) => {
+            talk("Another run still has this project; waiting until it is gone, at most 15 seconds …");
+            lease.await
+        }
+    }
+}
+
 /// Takes the project, enrols, runs, gives the project back.
 pub(crate) async fn conduct(
     session: &Session,
@@ -136,7 +148,7 @@ pub(crate) async fn conduct(
         Place::Sqlite(_) => None,
         Place::Postgres(_) => Some(identity(session, &settings).await?),
     };
-    let lease = RunLease::acquire(Arc::clone(&service.store), takeover, runner).await?;
+    let lease = take(RunLease::acquire(Arc::clone(&service.store), takeover, runner)).await?;
     let after = service.store.changed_since(i64::MAX as u64).await?.1;
     if let Err(refusal) = enrol::enrol(session, &specs).await {
         lease.release().await?;
