@@ -41,7 +41,10 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let key = format!("{}/gate/{phase}", feature.id);
     let opened = context.store().document(Shelf::Results, key.clone()).await?;
     // A file that cannot be read or written concerns this feature alone, not the run.
-    let stuck = |refusal: Refusal| unusable(&path, &refusal.message);
+    let stuck = |refusal: Refusal| {
+        let hint = format!("{}, then `aop retry --feature-id {}`", refusal.hint, feature.id);
+        unusable(&path, &refusal.message).hint(hint)
+    };
     let standing = place.read().map_err(stuck)?;
     if let (Some(opened), Some(bytes)) = (&opened, &standing)
         && opened["asked"] == digest(&gate.spec.to_json())

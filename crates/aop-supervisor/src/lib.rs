@@ -32,7 +32,7 @@ pub use check::CheckReport;
 pub use files::Files;
 pub use git::{Git, GitError};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
-pub use merge::merge;
+pub use merge::{Merged, merge};
 pub use mode::{mode_of, set_mode};
 pub use note::{Note, leave_note};
 pub use phase::schema_of;

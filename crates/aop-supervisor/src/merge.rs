@@ -11,10 +11,19 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{Action, Command, Merge, permit};
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
+use aop_kernel::work::MergeRecord;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Service, Shelf, crash_point};
 use serde_json::json;
 use std::path::Path;
+
+/// What came of a merge.
+pub struct Merged {
+    /// What the caller is told.
+    pub envelope: Envelope,
+    /// What is in the feature's worktree and nowhere else; it stays there.
+    pub left: Vec<String>,
+}
 
 /// Merges.
 pub async fn merge(
@@ -22,19 +31,19 @@ pub async fn merge(
     root: &Path,
     id: &FeatureId,
     operation: &str,
-) -> Result<Envelope, Refusal> {
+) -> Result<Merged, Refusal> {
     let git = Git::new(root);
     let feature = service.store.feature(id.clone()).await?.ok_or_else(|| {
         Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
     })?;
-    let is_merged = feature.status == Status::Merged && feature.work.merged.is_some();
-    if !is_merged {
+    let merged = feature.work.merged.clone().filter(|_| feature.status == Status::Merged);
+    if merged.is_none() {
         // An open question comes before everything that git may have to say.
         permit(&feature, Action::Merge)?;
     }
     git.check_repository().await?;
-    if is_merged {
-        return finish(&git, &feature, operation).await;
+    if let Some(merged) = merged {
+        return again(service, &git, &feature, &merged, operation).await;
     }
     let Some(commit) = git.branch_head(id).await else {
         ready(&feature)?;
@@ -66,10 +75,30 @@ pub async fn merge(
         git.prepare_merge(&commit, &message).await.map_err(|error| conflict(&feature, &into, error))?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, &error))?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
-    service.submit(runner_request(command, operation, SURFACE)?).await?;
+    let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
-    finish(&git, &feature, operation).await
+    finish(&git, &feature, receipt.envelope).await
+}
+
+/// A feature that is merged already: what was interrupted is finished. The same operation is told what it was told first.
+async fn again(
+    service: &Service,
+    git: &Git,
+    feature: &Feature,
+    merged: &MergeRecord,
+    operation: &str,
+) -> Result<Merged, Refusal> {
+    let MergeRecord { commit, merge_commit, into } = merged.clone();
+    let data = json!({"feature_id": feature.id, "status": feature.status, "commit": commit,
+        "merge_commit": merge_commit, "into": into, "operation_id": operation});
+    let command = Command::Merge(Merge { feature_id: feature.id.clone(), commit, merge_commit, into });
+    let told = match service.submit(runner_request(command, operation, SURFACE)?).await {
+        Ok(receipt) => receipt.envelope,
+        Err(refusal) if refusal.code == ErrorCode::InvalidStatusTransition => Envelope::success(&data),
+        Err(refusal) => return Err(refusal),
+    };
+    finish(git, feature, told).await
 }
 
 /// Files of the project that git does not know stand where the feature has some of its own.
@@ -124,7 +153,10 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
     match error {
         GitError::Conflict(files) => Refusal::new(
             ErrorCode::VersionConflict,
-            format!("{branch} does not merge into {into} without conflicts: {}", files.join(", ")),
+            match &files[..] {
+                [] => format!("{branch} does not merge into {into} without conflicts"),
+                files => format!("{branch} does not merge into {into} without conflicts: {}", files.join(", ")),
+            },
         )
         .hint(format!(
             "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {into}` and commit, send \
@@ -139,7 +171,7 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
 }
 
 /// Moves the branch, if that is still to be done.
-async fn finish(git: &Git, feature: &Feature, operation: &str) -> Result<Envelope, Refusal> {
+async fn finish(git: &Git, feature: &Feature, envelope: Envelope) -> Result<Merged, Refusal> {
     let Some(merged) = &feature.work.merged else {
         return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
     };
@@ -155,12 +187,7 @@ async fn finish(git: &Git, feature: &Feature, operation: &str) -> Result<Envelop
             .hint(format!("bring it in with `git merge {}`", merged.merge_commit))
         })?;
     }
-    let mut data = json!({"feature_id": feature.id, "status": feature.status, "commit": merged.commit,
-        "merge_commit": merged.merge_commit, "into": merged.into, "operation_id": operation});
     // The branch keeps the history; the folder is only in the way, unless somebody left something there.
-    match git.remove_worktree(&feature.id).await {
-        Ok(left) if !left.is_empty() => data["not_committed"] = json!(left),
-        Ok(_) | Err(_) => {}
-    }
-    Ok(Envelope::success(&data))
+    let left = git.remove_worktree(&feature.id).await.unwrap_or_default();
+    Ok(Merged { envelope, left })
 }

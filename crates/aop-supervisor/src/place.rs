@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(read("answers/b.json"), None);
         assert_eq!(read("new/folder/b.json"), None);
         assert!(yard.refused("answers/a.json/below").contains("goes through a file"));
-        assert!(yard.refused(&format!("answers/{}.json", "a".repeat(300))).contains("longer than 200 bytes"));
+        assert!(yard.refused(&format!("answers/{}.json", "a".repeat(300))).contains("longer than 240 bytes"));
     }
 
     #[test]

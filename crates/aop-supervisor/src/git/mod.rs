@@ -62,11 +62,12 @@ fn changed_files(said: &str) -> Vec<String> {
     said.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect()
 }
 
-/// The files of a merge that conflicts: git names them below the tree it wrote.
+/// The files of a merge that conflicts: git names them below the tree it wrote, if it names any.
 fn conflicting(said: &str) -> Option<Vec<String>> {
-    let (tree, files) = said.split_once('\n')?;
-    let is_tree = tree.len() >= 40 && tree.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_tree.then(|| files.lines().map(str::to_owned).collect())
+    let is_tree = |line: &&str| line.len() >= 40 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut lines = said.lines();
+    lines.find(is_tree)?;
+    Some(lines.map(str::to_owned).collect())
 }
 
 /// What stands for a commit where there is no git.
@@ -251,21 +252,33 @@ impl Git {
             || self.git(&self.root, &["merge-base", "--is-ancestor", commit, &branch]).await.is_ok()
     }
 
-    /// Takes a feature's worktree away unless it holds something that is not committed; its branch stays. Those files.
+    /// Takes a feature's worktree away, with what git ignores there; its branch stays. What is there and nowhere else
+    /// keeps it: files that are not committed, or a commit that is not on the branch.
     pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<Vec<String>, GitError> {
+        // Said each time: the user's settings may hide files.
+        const ALL: &str = "status.showUntrackedFiles=normal";
         let path = self.worktree(feature);
-        if !path.join(".git").exists() {
-            return Ok(Vec::new());
-        }
         let place = path.display().to_string();
-        let said = self.git(&path, &["status", "--porcelain"]).await?;
-        if !said.is_empty() {
-            return Ok(changed_files(&said));
+        if path.exists() {
+            let said = self.git(&path, &["-c", ALL, "status", "--porcelain"]).await?;
+            if !said.trim().is_empty() {
+                return Ok(changed_files(&said));
+            }
+            let head = self.head(&path).await?;
+            if !self.branch_contains(feature, &head).await {
+                return Ok(vec![format!("commit {head}")]);
+            }
+            // Git looks once more by itself, unless there are submodules: those it removes only by force.
+            let mut args = vec!["-c", ALL, "worktree", "remove", &place];
+            args.extend(path.join(".gitmodules").exists().then_some("--force"));
+            self.git(&self.root, &args).await?;
+        } else {
+            self.git(&self.root, &["worktree", "prune"]).await?;
         }
         // Gone is what was wanted.
         let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
         let _ = tokio::fs::remove_file(path.with_extension("lock")).await;
-        self.git(&self.root, &["worktree", "remove", "--force", &place]).await.map(|_| Vec::new())
+        Ok(Vec::new())
     }
 
     /// A name for commits where the user has none.
@@ -300,5 +313,19 @@ impl Git {
             command: shown.join(" "),
             said: said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::conflicting;
+
+    #[test]
+    fn a_conflict_is_one_also_when_git_names_no_file_or_warns_before() {
+        let tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+        assert_eq!(conflicting(&format!("{tree}\na.txt\nb.txt")), Some(vec!["a.txt".into(), "b.txt".into()]));
+        assert_eq!(conflicting(tree), Some(Vec::new()));
+        assert_eq!(conflicting(&format!("warning: x\n{tree}\na.txt")), Some(vec!["a.txt".into()]));
+        assert_eq!(conflicting("fatal: no such commit"), None);
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::cli::Global;
 use crate::output::style::{bold, clean};
-use crate::output::{CommandResult, Reply};
+use crate::output::{CommandResult, Reply, warn};
 use crate::project::{Project, operation_id};
 use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
+use aop_supervisor::Merged;
 
 /// Merge a feature that is ready into the branch the project is on
 #[derive(Debug, clap::Args)]
@@ -13,7 +14,7 @@ use aop_kernel::{ErrorCode, Refusal};
   aop merge --feature-id checkout
 
 Only from ready_to_merge, and only the commit that passed the checks. A dirty working tree or a conflict refuses the \
-merge and changes nothing. What is not committed in the feature's own folder is not merged, and stays there.")]
+merge and changes nothing. What is not committed in the feature's own folder is not merged, and stays there; what git ignores goes with the folder.")]
 pub(crate) struct MergeArgs {
     /// The feature's id
     #[arg(long)]
@@ -33,22 +34,21 @@ pub(crate) fn run(global: &Global, args: &MergeArgs) -> CommandResult {
         return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
     }
     let merged = aop_supervisor::merge(&session.service, &session.project.root, &id, operation.as_str());
-    let envelope = session.wait(merged);
+    let merged = session.wait(merged);
     session.project_files();
-    let envelope = envelope?;
+    let Merged { envelope, left } = merged?;
     let data = envelope.data();
     let field = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    let mut text = format!(
+    let text = format!(
         "{} is merged into {} as {}.",
         bold(id.as_str()),
         bold(&field("into")),
         &field("merge_commit")
     );
-    if let Some(left) = data["not_committed"].as_array() {
-        let files: Vec<&str> = left.iter().filter_map(serde_json::Value::as_str).collect();
-        text.push_str(&format!(
-            "\nIts folder .aop/worktrees/{id} stays: what is not committed there was not merged: {}",
-            clean(&files.join(", "))
+    if !left.is_empty() {
+        let left = clean(&left.join(", "));
+        warn(&format!(
+            "its folder .aop/worktrees/{id} stays, because this is there and nowhere else: {left}"
         ));
     }
     Ok(Reply::ok(envelope, text))
