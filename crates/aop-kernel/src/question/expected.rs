@@ -182,7 +182,10 @@ impl ExpectedAnswer {
         if let Some(schema) = &self.schema
             && let Err(found) = (rules.check_instance)(schema, &canonical)
         {
-            reasons.extend(found);
+            // Such a reason quotes what was given, and that may be secret.
+            let is_secret = spec.is_some_and(QuestionSpec::has_secret);
+            let instead = || vec!["the answer does not satisfy the schema of the question".to_owned()];
+            reasons.extend(if is_secret { instead() } else { found });
         }
         if reasons.is_empty() { Ok(canonical) } else { Err(reasons) }
     }

@@ -295,7 +295,7 @@ impl Field {
                 let all: Vec<String> = chosen.into_iter().chain(text.filter(|_| self.allow_other)).collect();
                 (!all.is_empty()).then(|| json!(all))
             }
-            Shape::Json => match serde_json::from_str::<Value>(&text?) {
+            Shape::Json => match aop_ask::json::read_plainly(text?.as_bytes()) {
                 Ok(value) => Some(value),
                 Err(error) => {
                     self.error = Some(format!("This is not JSON: {error}"));

@@ -108,10 +108,12 @@ fn json_value(prompt: &str) -> Result<Reply, Refusal> {
         let input = json!({"kind": "text", "question": question, "required": true});
         match draw::draw(&input) {
             Ok(reply) if reply["escaped"] == true => return Ok(Reply::Skipped),
-            Ok(reply) => match serde_json::from_str(reply["text"].as_str().unwrap_or_default()) {
-                Ok(value) => return Ok(Reply::Answer(value)),
-                Err(error) => talk(&clean(&format!("that is not JSON: {error}"))),
-            },
+            Ok(reply) => {
+                match aop_ask::json::read_plainly(reply["text"].as_str().unwrap_or_default().as_bytes()) {
+                    Ok(value) => return Ok(Reply::Answer(value)),
+                    Err(error) => talk(&clean(&format!("that is not JSON: {error}"))),
+                }
+            }
             Err(draw::Stop::Interrupted) => return Ok(Reply::Interrupted),
             Err(draw::Stop::Failed(cause)) => {
                 return Err(Refusal::new(

@@ -163,6 +163,19 @@ fn a_form_is_answered_by_its_mapping_and_its_record_is_written() {
 }
 
 #[test]
+fn a_secret_that_fails_its_schema_stands_in_no_message() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["spec"] = json!({"version": 1, "topic": "login", "questions": [{"id": "key", "header": "Key",
+        "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
+    input["expected_answer"] = json!({"kind": "form", "schema": {"properties": {"key": {"minLength": 20}}}});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let wrong = project.answer(asked["question_id"].as_str().unwrap(), r#"{"key": "hunter2"}"#);
+    assert!(!wrong.stdout.contains("hunter2"), "{wrong:?}");
+    assert!(wrong.refused("question_invalid_answer", 1)["message"].as_str().unwrap().contains("schema"));
+}
+
+#[test]
 fn the_expected_kind_decides_how_the_value_is_read() {
     let project = Project::with_settings(
         "policy: { execution: { human_input: { max_open_questions_per_feature: 9 } } }",
