@@ -61,9 +61,12 @@ pub(super) struct Header {
 pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
     for_people(&session, "export")?;
-    let folder = match &args.output {
+    args.output.as_deref().map_or(Ok(()), replaceable)?;
+    // What a link leads to is replaced, not the link.
+    let through = |output: &PathBuf| output.canonicalize().ok().filter(|_| output.is_symlink());
+    let output = args.output.as_ref().map(|output| through(output).unwrap_or_else(|| output.clone()));
+    let folder = match &output {
         Some(output) => {
-            replaceable(output)?;
             output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
         }
         None => &session.project.dir(),
@@ -72,7 +75,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     let failed = |error: std::io::Error| cannot(&partial.0, &error);
     let file = create_private(&partial.0).map_err(failed)?;
     let (header, mut file) = write(&session, file, &partial.0)?;
-    let Some(output) = &args.output else {
+    let Some(output) = &output else {
         file.seek(SeekFrom::Start(0)).map_err(failed)?;
         pour(file).map_err(failed)?;
         return Ok(Reply::printed());

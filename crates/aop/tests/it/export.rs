@@ -73,6 +73,10 @@ fn an_export_replaces_files_and_nothing_else() {
     let socket = project.path("socket");
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     std::os::unix::fs::symlink(&socket, project.path("link")).unwrap();
+    std::os::unix::fs::symlink(&file, project.path("to-file")).unwrap();
+    std::fs::write(&file, "older").unwrap();
+    project.run(&["export", "--output", "to-file"]).data();
+    assert!(project.path("to-file").is_symlink() && text(&file).contains("aop_export"), "through the link");
     for name in ["socket", "link", ".aop"] {
         let error = project.run(&["export", "--output", name]).refused("invalid_argument", 2);
         assert_eq!(error["message"], format!("{name} is there and is no regular file").as_str());
