@@ -8,8 +8,8 @@ use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
-use aop_kernel::policy::HumanInput;
-use aop_kernel::question::{Question, QuestionState, ResolutionMode};
+use aop_kernel::policy::{HumanInput, OnTimeout};
+use aop_kernel::question::{ExpiryPolicy, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
 use aop_kernel::tools::{Call, Tool, lone_feature, parse};
 use aop_kernel::{ErrorCode, Refusal};
@@ -197,6 +197,9 @@ fn wait_until_closed(
 /// Why a prompt is gone that nobody has answered.
 fn taken_away(question: &Question) -> String {
     match &question.state {
+        QuestionState::Expired { .. } if fails(question) => {
+            "Nobody answered in time; the question expired, and its feature failed.".to_owned()
+        }
         QuestionState::Expired { .. } => format!(
             "Nobody answered in time; the question expired. Ask it again with\n  aop reopen --feature-id {} --question-id {}",
             question.feature_id, question.id
@@ -208,6 +211,12 @@ fn taken_away(question: &Question) -> String {
         QuestionState::Withdrawn { .. } => "Withdrawn elsewhere.".to_owned(),
         QuestionState::Open => "It is still open.".to_owned(),
     }
+}
+
+/// Whether the feature ends with the question, and nothing can be asked again.
+fn fails(question: &Question) -> bool {
+    let ExpiryPolicy { strict, on_timeout } = question.expiry_policy;
+    strict && question.asked.blocking && on_timeout == OnTimeout::FailFeature
 }
 
 fn to_answer(question: &Question) -> String {

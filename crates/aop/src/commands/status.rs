@@ -92,11 +92,13 @@ fn with_questions(session: &Session, features: &[Value]) -> Result<String, Refus
     // Their number alone: there may be very many of them.
     let inbox = session.wait(session.store().inbox(0, 0))?;
     let listed: u64 = features.iter().filter_map(|feature| feature["open_question_count"].as_u64()).sum();
-    let what = match (inbox.total as u64).saturating_sub(listed) {
-        0 => return Ok(text),
-        1 => "1 question waits".to_owned(),
-        count if inbox.more => format!("More than {count} questions wait"),
-        count => format!("{count} questions wait"),
+    let what = match ((inbox.total as u64).saturating_sub(listed), inbox.more) {
+        (0, false) => return Ok(text),
+        (1, false) => "1 question waits".to_owned(),
+        (count, false) => format!("{count} questions wait"),
+        // They are counted up to a limit, whosever they are.
+        (0, true) => "More questions wait".to_owned(),
+        (count, true) => format!("More than {count} questions wait"),
     };
     text.push_str(&format!("\n\n{what} for an answer: {}", bold("`aop answer`")));
     Ok(text)

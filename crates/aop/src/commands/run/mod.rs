@@ -129,7 +129,7 @@ async fn take(lease: impl Future<Output = Result<RunLease, Refusal>>) -> Result<
     tokio::select! {
         taken = &mut lease => taken,
         () = tokio::time::sleep(Duration::from_secs(1)) => {
-            talk("Another run still has this project; waiting until it is gone, at most 15 seconds …");
+            talk("Still waiting for this project: another run may have it; one that is gone is waited for 15 seconds …");
             lease.await
         }
     }
