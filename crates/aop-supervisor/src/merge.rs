@@ -14,7 +14,6 @@ use aop_kernel::tools::runner_request;
 use aop_kernel::work::MergeRecord;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Service, Shelf, crash_point};
-use serde_json::json;
 use std::path::Path;
 
 /// What came of a merge.
@@ -42,8 +41,11 @@ pub async fn merge(
         permit(&feature, Action::Merge)?;
     }
     git.check_repository().await?;
-    if let Some(merged) = merged {
-        return again(service, &git, &feature, &merged, operation).await;
+    if let Some(MergeRecord { commit, merge_commit, into }) = merged {
+        // What was interrupted is finished.
+        let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
+        let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
+        return finish(&git, &feature, receipt.envelope).await;
     }
     let Some(commit) = git.branch_head(id).await else {
         ready(&feature)?;
@@ -79,26 +81,6 @@ pub async fn merge(
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
     finish(&git, &feature, receipt.envelope).await
-}
-
-/// A feature that is merged already: what was interrupted is finished. The same operation is told what it was told first.
-async fn again(
-    service: &Service,
-    git: &Git,
-    feature: &Feature,
-    merged: &MergeRecord,
-    operation: &str,
-) -> Result<Merged, Refusal> {
-    let MergeRecord { commit, merge_commit, into } = merged.clone();
-    let data = json!({"feature_id": feature.id, "status": feature.status, "commit": commit,
-        "merge_commit": merge_commit, "into": into, "operation_id": operation});
-    let command = Command::Merge(Merge { feature_id: feature.id.clone(), commit, merge_commit, into });
-    let told = match service.submit(runner_request(command, operation, SURFACE)?).await {
-        Ok(receipt) => receipt.envelope,
-        Err(refusal) if refusal.code == ErrorCode::InvalidStatusTransition => Envelope::success(&data),
-        Err(refusal) => return Err(refusal),
-    };
-    finish(git, feature, told).await
 }
 
 /// Files of the project that git does not know stand where the feature has some of its own.

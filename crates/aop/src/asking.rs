@@ -8,9 +8,10 @@ use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
-use aop_kernel::policy::{HumanInput, OnTimeout};
-use aop_kernel::question::{ExpiryPolicy, Question, QuestionState, ResolutionMode};
+use aop_kernel::policy::HumanInput;
+use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
+use aop_kernel::status::Status;
 use aop_kernel::tools::{Call, Tool, lone_feature, parse};
 use aop_kernel::{ErrorCode, Refusal};
 use jiff::SignedDuration;
@@ -197,7 +198,7 @@ fn wait_until_closed(
 /// Why a prompt is gone that nobody has answered.
 fn taken_away(question: &Question) -> String {
     match &question.state {
-        QuestionState::Expired { .. } if fails(question) => {
+        QuestionState::Expired { .. } if question.stops_at() == Some(Status::Failed) => {
             "Nobody answered in time; the question expired, and its feature failed.".to_owned()
         }
         QuestionState::Expired { .. } => format!(
@@ -211,12 +212,6 @@ fn taken_away(question: &Question) -> String {
         QuestionState::Withdrawn { .. } => "Withdrawn elsewhere.".to_owned(),
         QuestionState::Open => "It is still open.".to_owned(),
     }
-}
-
-/// Whether the feature ends with the question, and nothing can be asked again.
-fn fails(question: &Question) -> bool {
-    let ExpiryPolicy { strict, on_timeout } = question.expiry_policy;
-    strict && question.asked.blocking && on_timeout == OnTimeout::FailFeature
 }
 
 fn to_answer(question: &Question) -> String {

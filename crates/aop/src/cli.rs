@@ -46,7 +46,8 @@ fn folder(said: OsString) -> PathBuf {
     if said.is_empty() && is_project_typed() { NO_FOLDER.into() } else { said.into() }
 }
 
-/// Whether `--project` stands on the command line, with a folder or without.
+/// Whether `--project` stands on the command line, with a folder or without. The variable that selects a project says
+/// less: where settings belong it does not count.
 pub(crate) fn is_project_typed() -> bool {
     std::env::args_os()
         .take_while(|arg| arg != "--")

@@ -3,7 +3,7 @@
 
 use super::{Secret, resume_events};
 use crate::event::{Actor, Event, Snapshot, Stamped};
-use crate::policy::{DecisionPolicy, OnTimeout};
+use crate::policy::DecisionPolicy;
 use crate::question::{Question, Resolution, ResolutionMode};
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -35,15 +35,11 @@ fn next_due(state: &Snapshot, now: Timestamp) -> Option<Question> {
 
 impl Expiry {
     fn expire(&mut self, question: &Question) {
-        let policy = question.expiry_policy;
         let id = &question.id;
-        if policy.strict {
+        if question.expiry_policy.strict {
             self.close(question, ResolutionMode::Expired, "nobody answered in time");
-            if question.asked.blocking {
-                match policy.on_timeout {
-                    OnTimeout::BlockFeature => self.stop(question, Status::Blocked),
-                    OnTimeout::FailFeature => self.stop(question, Status::Failed),
-                }
+            if let Some(to) = question.stops_at() {
+                self.stop(question, to);
             }
             return;
         }

@@ -176,7 +176,30 @@ pub struct Merge {
 
 impl Merge {
     pub(super) fn apply(&self, mut draft: Draft<'_>) -> Result<Outcome, Refusal> {
-        let feature = draft.feature()?;
+        if !self.is_done(draft.feature()?) {
+            self.check(draft.feature()?)?;
+            draft.emit(Event::Merged {
+                commit: self.commit.clone(),
+                merge_commit: self.merge_commit.clone(),
+                into: self.into.clone(),
+            });
+            draft.move_to(Status::Merged, None);
+        }
+        let data = json!({"feature_id": self.feature_id, "status": draft.status(), "commit": self.commit,
+            "merge_commit": self.merge_commit, "into": self.into});
+        Ok(draft.finish(&data))
+    }
+
+    /// Whether this very merge has happened: then nothing is left to do but to say so.
+    fn is_done(&self, feature: &Feature) -> bool {
+        feature.status == Status::Merged
+            && feature.work.merged.as_ref().is_some_and(|merged| {
+                (&merged.commit, &merged.merge_commit, &merged.into)
+                    == (&self.commit, &self.merge_commit, &self.into)
+            })
+    }
+
+    fn check(&self, feature: &Feature) -> Result<(), Refusal> {
         permit(feature, Action::Merge)?;
         if feature.status != Status::ReadyToMerge {
             let message = format!("feature '{}' is {}, not ready_to_merge", feature.id, feature.status);
@@ -194,15 +217,7 @@ impl Merge {
                 .fact("checked", &feature.work.checked)
                 .fact("commit", &self.commit));
         }
-        draft.emit(Event::Merged {
-            commit: self.commit.clone(),
-            merge_commit: self.merge_commit.clone(),
-            into: self.into.clone(),
-        });
-        draft.move_to(Status::Merged, None);
-        let data = json!({"feature_id": self.feature_id, "status": draft.status(), "commit": self.commit,
-            "merge_commit": self.merge_commit, "into": self.into});
-        Ok(draft.finish(&data))
+        Ok(())
     }
 }
 

@@ -290,6 +290,15 @@ impl Question {
         self.is_open() && self.expires_at.is_some_and(|deadline| now >= deadline)
     }
 
+    /// Where the feature is sent when nobody answers in time; `None` when it goes on.
+    pub fn stops_at(&self) -> Option<Status> {
+        let ExpiryPolicy { strict, on_timeout } = self.expiry_policy;
+        (strict && self.asked.blocking).then_some(match on_timeout {
+            OnTimeout::BlockFeature => Status::Blocked,
+            OnTimeout::FailFeature => Status::Failed,
+        })
+    }
+
     /// The default that was declared for it, if there is one that would be a valid answer.
     pub fn declared_default(&self) -> Option<Value> {
         let explicit = self.asked.expected_answer.as_ref().and_then(|expected| expected.default.clone());

@@ -280,6 +280,12 @@ fn what_is_not_committed_in_the_features_folder_survives_its_merge() {
         "the same operation, the same words"
     );
     assert!(!project.path(".aop/worktrees/shop").exists(), "there is nothing left to lose");
+    let other = project.run(&["merge", "--feature-id", "shop", "--operation-id", "m2"]);
+    assert_eq!(other.data()["operation_id"], "m2", "another operation finds it done");
+    assert_eq!(events(&project, "shop", "feature.merged").len(), 1);
+    project
+        .run(&["retry", "--feature-id", "shop", "--operation-id", "m2"])
+        .refused("operation_id_reuse_mismatch", 1);
 }
 
 #[test]

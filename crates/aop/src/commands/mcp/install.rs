@@ -117,12 +117,6 @@ fn finish(args: &ClientArgs, changes: &[Change], done: &str) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&data), text))
 }
 
-/// Whether the project's own settings are meant. The variable that selects a project does not count; it says nothing
-/// about settings.
-fn in_project() -> bool {
-    is_project_typed()
-}
-
 /// How the client starts the server.
 struct Entry {
     command: String,
@@ -131,7 +125,7 @@ struct Entry {
 
 fn entry(args: &ClientArgs) -> Result<Entry, Refusal> {
     // A file that others share names the program, not where it happens to be here.
-    let command = if in_project() { None } else { std::env::current_exe().ok() };
+    let command = if is_project_typed() { None } else { std::env::current_exe().ok() };
     let command = command.map_or_else(|| NAME.to_owned(), |path| path.display().to_string());
     let role = super::worker(aop_kernel::role::Caller::new(super::parse_role(&args.role)?))?.role;
     let mut words = vec!["mcp".to_owned()];
@@ -194,7 +188,7 @@ fn client(name: &str) -> Result<Client, Refusal> {
 }
 
 fn claude_files(global: &Global) -> Result<[PathBuf; 2], Refusal> {
-    if in_project() {
+    if is_project_typed() {
         let root = project_root(global)?;
         return Ok([root.join(".mcp.json"), root.join(".claude/settings.json")]);
     }
@@ -205,14 +199,14 @@ fn claude_files(global: &Global) -> Result<[PathBuf; 2], Refusal> {
 }
 
 fn codex_file(global: &Global) -> Result<PathBuf, Refusal> {
-    if in_project() {
+    if is_project_typed() {
         return Ok(project_root(global)?.join(".codex/config.toml"));
     }
     Ok(set("CODEX_HOME").map_or_else(|| home().map(|home| home.join(".codex")), Ok)?.join("config.toml"))
 }
 
 fn gemini_file(global: &Global) -> Result<PathBuf, Refusal> {
-    let root = if in_project() { project_root(global)? } else { home()? };
+    let root = if is_project_typed() { project_root(global)? } else { home()? };
     Ok(root.join(".gemini/settings.json"))
 }
 
