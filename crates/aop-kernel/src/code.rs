@@ -66,7 +66,7 @@ codes! {
         "List what there is with `aop questions --status all`, and check the feature id: a question belongs to exactly one feature.";
     QuestionAlreadyAnswered "question_already_answered" Refused 409 retry:false human:false
         "Somebody answered this question first; the details name who, when and with what. Answers are never changed."
-        "If the answer must change, let the agent ask again, or write a note into the feature's log (`aop tool call feature.log_append`).";
+        "If the answer must change, tell the agent with `aop send --feature-id ID NOTE`: the note is read at the beginning of the next turn.";
     QuestionClosed "question_closed" Refused 409 retry:false human:true
         "The question expired or was withdrawn before this answer arrived, so nothing waits for it any more."
         "Ask it again with `aop reopen --feature-id ID --question-id QID`, then answer the new question.";
@@ -138,7 +138,7 @@ codes! {
         "Wait for it, stop it, or take over with `aop run --takeover` when it is dead.";
     EngineUnavailable "engine_unavailable" Refused 503 retry:true human:true
         "The agent program is not installed, not executable, or of a version that cannot be driven."
-        "Install it, or choose another engine in aop.yaml; then `aop retry --feature-id ID` for what is blocked, and `aop run`.";
+        "Install it, or choose another engine in aop.yaml or, for one run, with `aop run --engine NAME`; then `aop retry --feature-id ID` for what is blocked, and `aop run`.";
     EngineFailed "engine_failed" Refused 502 retry:true human:false
         "The agent program failed, timed out or broke off in the middle of a turn."
         "Look at the transcript named in the details and run `aop retry --feature-id ID`.";

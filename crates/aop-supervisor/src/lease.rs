@@ -20,7 +20,7 @@ use std::time::Duration;
 /// The lease of a project that has one run.
 const PROJECT: &str = "run";
 /// Where the holder of the project introduces itself.
-const CURRENT: &str = "current";
+pub(crate) const CURRENT: &str = "current";
 /// How long a run may be silent before anybody may take over.
 pub(crate) const TTL: Duration = Duration::from_secs(15);
 /// How often it speaks.

@@ -2,7 +2,7 @@
 //! once and kept in its `.aop/`, and a record in the store that says who it is, which engines it has and when it was
 //! last seen.
 
-use crate::lease::{RunRecord, TTL};
+use crate::lease::{CURRENT, RunRecord, TTL};
 use aop_kernel::time::Timestamp;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Expect, Shelf, Store};
@@ -98,6 +98,17 @@ fn cannot(path: &Path, cause: &str) -> Refusal {
 pub async fn runners(store: &dyn Store) -> Result<Vec<RunnerRecord>, Refusal> {
     let found = store.documents(Shelf::Runners, String::new()).await?;
     Ok(found.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok()).collect())
+}
+
+/// Whether anybody works on the project: its one run, or any of its runners.
+pub async fn is_at_work(store: &dyn Store) -> Result<bool, Refusal> {
+    let now = store.now().await?;
+    if runners(store).await?.iter().any(|runner| runner.gone_since(now).is_none()) {
+        return Ok(true);
+    }
+    let run = store.document(Shelf::Runs, CURRENT.to_owned()).await?;
+    let run: Option<RunRecord> = run.and_then(|value| serde_json::from_value(value).ok());
+    Ok(run.is_some_and(|run| run.ended_at.is_none() && !run.info.is_dead()))
 }
 
 /// Strikes a runner that will not come back off the list: whatever waits for it may be taken by others at once.

@@ -342,11 +342,12 @@ impl Config {
             let line = error.location().map(|location| location.line());
             let message = said(error.without_snippet());
             let written = line.and_then(|line| text.lines().nth(usize::try_from(line).ok()?.checked_sub(1)?));
-            invalid(
-                path,
-                line,
-                &format!("{message} in `{}`", without_password(written.unwrap_or_default().trim())),
-            )
+            let written = without_password(written.unwrap_or_default().trim());
+            let refusal = invalid(path, line, &format!("{message} in `{written}`"));
+            match nested(&message) {
+                Some(form) => refusal.hint(format!("keys stand inside each other: `{form}`")),
+                None => refusal,
+            }
         })?;
         if let Some(timeout_ms) = config.policy.execution.human_input_timeout_ms
             && !says(text, "/policy/execution/human_input/timeout_ms")
@@ -383,8 +384,20 @@ fn said(error: &serde_saphyr::Error) -> String {
     // The place stands in front; the parser need not say it again.
     match message.split(" at line ").next().unwrap_or(message) {
         "invalid u64" | "invalid u32" => "a whole number of 0 or more is due".to_owned(),
+        other if other.contains("expected sequence start") => "a list is due (`[…]`)".to_owned(),
+        other if other.contains("expected mapping start") => {
+            "keys are due, not a value (`{ key: value }`)".to_owned()
+        }
         other => other.to_owned(),
     }
+}
+
+/// How a key with dots, as it stands in texts, is written in the file.
+fn nested(message: &str) -> Option<String> {
+    let key = message.strip_prefix("unknown field `")?.split('`').next()?;
+    let keys: Vec<&str> = key.split('.').collect();
+    let (last, outer) = keys.split_last().filter(|(_, outer)| !outer.is_empty())?;
+    Some(outer.iter().rev().fold(format!("{last}: …"), |form, key| format!("{key}: {{ {form} }}")))
 }
 
 /// Whether a file that can be read has this key. The other name of a key stands back behind it.

@@ -80,7 +80,7 @@ fn refuse_terminal(draft: &Draft<'_>) -> Result<(), Refusal> {
 }
 
 /// Refuses a closed question, and says how it was closed and by whom.
-pub(super) fn still_open(question: &Question) -> Result<(), Refusal> {
+pub fn still_open(question: &Question) -> Result<(), Refusal> {
     let id = &question.id;
     let closed = |how: &str| {
         let feature = &question.feature_id;

@@ -66,7 +66,9 @@ impl Retry {
                 "feature '{}' is {}, not blocked; there is nothing to retry",
                 feature.id, feature.status
             );
-            return Err(illegal(feature, &message));
+            let refusal = illegal(feature, &message);
+            let is_in_work = matches!(feature.status, Status::Planning | Status::Building | Status::Qa);
+            return Err(if is_in_work { refusal.hint("`aop run` works on it") } else { refusal });
         }
         let to =
             feature.blocked_from.filter(|from| Status::Blocked.may_become(*from)).unwrap_or(Status::Planning);

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::input::read_text;
-use crate::output::style::{bold, dim};
+use crate::output::style::dim;
 use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session, operation_id};
 use crate::prompt;
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> Comman
     let question = session.wait(session.store().question(question_id.clone()))?;
     let answer = read_value(&text, question.as_ref())?;
     let envelope = send(&session, feature_id, question_id, &answer, &args.answered_by, &operation)?;
-    let text = told(&envelope);
+    let text = told(&session, &envelope)?;
     Ok(Reply::ok(envelope, text))
 }
 
@@ -86,15 +86,15 @@ pub(crate) fn send(
 }
 
 /// What a person is told after answering.
-pub(crate) fn told(envelope: &Envelope) -> String {
+pub(crate) fn told(session: &Session, envelope: &Envelope) -> Result<String, Refusal> {
     let data = envelope.data();
-    let field = |key: &str| data[key].as_str().unwrap_or_default().to_owned();
-    let next = if data["resumed"] == true {
-        format!("{} goes on in {}.", bold(&field("feature_id")), field("feature_status"))
-    } else {
-        format!("{} is {}.", bold(&field("feature_id")), field("feature_status"))
-    };
-    format!("Answered {}. {next}", dim(&field("question_id")))
+    let answered = format!("Answered {}.", dim(data["question_id"].as_str().unwrap_or_default()));
+    let feature = FeatureId::parse(data["feature_id"].as_str().unwrap_or_default())?;
+    // What `aop ask` made for one question is worked on by nobody.
+    if session.wait(session.service.feature(&feature))?.adhoc {
+        return Ok(answered);
+    }
+    Ok(format!("{answered} {}", super::runners::way_of(session, &data, "feature_status")?))
 }
 
 fn incomplete() -> Refusal {

@@ -49,18 +49,24 @@ impl Check {
     }
 }
 
+/// What `aop run` would miss in this project, in sentences.
+pub(super) fn missing(session: &Session) -> Result<Vec<String>, Refusal> {
+    let checks = [repository(session), engines(session)?];
+    Ok(checks.into_iter().filter(|check| check.warning).map(|check| check.message).collect())
+}
+
 /// Looks at everything; exit code 1 when something is wrong.
 pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     let project = Project::find(global)?;
-    let settings = if project.root.join("aop.yaml").exists() {
-        "aop.yaml is valid"
+    let has = |name: &str| project.root.join(name).exists();
+    let settings = if has("aop.yaml") {
+        Check::good("settings", "aop.yaml is valid")
+    } else if has("aop.yml") {
+        Check::doubtful("settings", "aop.yml is not read, so the defaults apply: `mv aop.yml aop.yaml`")
     } else {
-        "there is no aop.yaml, so the defaults apply"
+        Check::good("settings", "there is no aop.yaml, so the defaults apply")
     };
-    let mut checks = vec![
-        Check::good("project", format!("{}", project.root.display())),
-        Check::good("settings", settings),
-    ];
+    let mut checks = vec![Check::good("project", format!("{}", project.root.display())), settings];
     match project.open() {
         Ok(session) => {
             checks.push(Check::good("store", format!("{} opens", session.place.shown())));

@@ -10,6 +10,7 @@ use aop_kernel::question::Question;
 use aop_kernel::role::Role;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_store::Items;
 use aop_turn::Mode;
 use clap::Subcommand;
 use serde_json::json;
@@ -112,15 +113,16 @@ fn set(global: &Global, feature_id: &str, mode: &str) -> CommandResult {
 
 fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    let envelope = session.call(Tool::FeatureList, &json!({"status": status, "all": all}))?;
-    let items = envelope.data()["items"].as_array().cloned().unwrap_or_default();
-    let text = super::status::overview(&items);
-    Ok(Reply::ok(envelope, text))
+    let (items, at_work) = super::status::look(&session, &json!({"status": status, "all": all}))?;
+    let text = super::status::overview(&items, at_work);
+    Ok(Reply::ok(Envelope::success(&Items { items }), text))
 }
 
 fn show(global: &Global, feature_id: &str) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    let context = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?.data();
+    let mut context = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?.data();
+    let at_work = super::runners::at_work(&session)?;
+    super::status::lay_down(&mut context["state"], at_work);
     let state = &context["state"];
     let field = |key: &str| clean(state[key].as_str().unwrap_or_default());
     let mut text = format!("{}  {}\n", bold(feature_id), field("title"));
@@ -129,7 +131,7 @@ fn show(global: &Global, feature_id: &str) -> CommandResult {
         super::status::coloured(&field("status")),
         dim(&field("status_reason"))
     ));
-    text.extend(super::status::way_on(state).map(|way| format!("{way}\n")));
+    text.extend(super::status::way_on(state, at_work).map(|way| format!("{way}\n")));
     for (title, key) in [("open questions", "open_questions"), ("latest answers", "recent_answers")] {
         let questions: Vec<Question> =
             serde_json::from_value(context["human_input"][key].clone()).unwrap_or_default();

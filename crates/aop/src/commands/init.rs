@@ -2,15 +2,15 @@
 
 use crate::cli::{Global, NO_FOLDER};
 use crate::config::{Config, TEMPLATE};
-use crate::output::style::{bold, dim};
+use crate::output::style::{bold, dim, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::place::Place;
-use crate::project::{AOP_DIR, no_folder};
+use crate::project::{AOP_DIR, Project, no_folder};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Make this folder (or --project DIR) a project
 #[derive(Debug, clap::Args)]
@@ -51,17 +51,35 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
     let text = if created.is_empty() {
         format!("{} is a project already; nothing was changed.", root.display())
     } else {
-        format!(
+        let mut text = format!(
             "{} is a project now {}\n\nNext:\n  {}  {}\n  {}",
             root.display(),
             dim(&format!("(created {})", created.join(", "))),
             bold("aop run SPEC.md"),
             dim("what you want, in your words; agents build it and ask you"),
             bold("aop ask \"Which database?\" --choice PostgreSQL --choice SQLite")
-        )
+        );
+        let session = Project::find(&Global { project: Some(root.clone()), ..global.clone() })?.open()?;
+        for missing in super::doctor::missing(&session)? {
+            text.push_str(&format!("\n\n{} before `aop run`: {missing}", yellow("note:")));
+        }
+        if let Some(outer) = outer(&root) {
+            let outer = outer.display();
+            text.push_str(&format!(
+                "\n\n{} {outer} is a project too; commands here use this one",
+                yellow("note:")
+            ));
+        }
+        text
     };
     let root = root.display().to_string();
     Ok(Reply::ok(Envelope::success(&json!({"root": root, "created": created, "store": place.shown()})), text))
+}
+
+/// The project that the folder lies in.
+fn outer(root: &Path) -> Option<PathBuf> {
+    let root = root.canonicalize().ok()?;
+    root.ancestors().skip(1).find(|folder| folder.join(AOP_DIR).is_dir()).map(Path::to_path_buf)
 }
 
 /// Writes a file unless it is there. Says whether it did.

@@ -14,7 +14,7 @@ use serde_json::json;
 /// Show what happened, oldest first
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop log --feature-id checkout\n  aop log --follow\n  aop log --after 120 --json"
+    after_help = "Examples:\n  aop log --feature-id checkout\n  aop log --last 20\n  aop log --last 5 --follow\n  aop log --after 120 --json"
 )]
 pub(crate) struct LogArgs {
     /// Only this feature's events
@@ -26,6 +26,9 @@ pub(crate) struct LogArgs {
     /// At most so many; 0 = all
     #[arg(long, value_name = "N", default_value_t = 0)]
     limit: usize,
+    /// Only the last so many (with --follow: begin with them)
+    #[arg(long, value_name = "N", conflicts_with_all = ["after", "limit"])]
+    last: Option<usize>,
     /// Go on and print events as they happen, one JSON object a line when piped
     #[arg(long)]
     follow: bool,
@@ -39,14 +42,26 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
     if let Some(id) = &feature {
         session.call(Tool::FeatureGet, &json!({"feature_id": id}))?;
     }
+    let after = match args.last {
+        Some(count) => before_last(&session, feature.as_ref(), count)?,
+        None => args.after,
+    };
     if args.follow {
-        return follow(&session, screen, feature, args.after);
+        return follow(&session, screen, feature, after);
     }
-    let page = EventPage { after: args.after, feature, limit: args.limit };
+    let page = EventPage { after, feature, limit: args.limit };
     let items = session.wait(session.store().events(page))?;
     let text: Vec<String> = items.iter().map(line).collect();
     let text = if text.is_empty() { "Nothing happened yet.".to_owned() } else { text.join("\n") };
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
+}
+
+/// The event before the last so many.
+fn before_last(session: &Session, feature: Option<&FeatureId>, count: usize) -> Result<u64, Refusal> {
+    let (_, last) = session.wait(session.store().changed_since(i64::MAX as u64))?;
+    let Some(id) = feature.filter(|_| count > 0) else { return Ok(last.saturating_sub(count as u64)) };
+    let found = session.wait(session.store().last_events(id.clone(), None, count))?;
+    Ok(found.last().map_or(last, |first| first.seq - 1))
 }
 
 /// Prints events until it is interrupted or nobody reads them any more.

@@ -1,6 +1,7 @@
 //! `aop runners`: who works on a shared project, and giving up one that will not come back.
 
 use super::serve::refuse_agents;
+use super::status::coloured;
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim, green, yellow};
 use crate::output::table::fitting;
@@ -9,7 +10,7 @@ use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
 use aop_kernel::time::Timestamp;
 use aop_kernel::{Envelope, Refusal};
-use aop_supervisor::{RunnerRecord, forget_runner, runners};
+use aop_supervisor::{RunnerRecord, forget_runner, is_at_work, runners};
 use serde_json::{Value, json};
 
 /// Show the runners of a shared project: folders in which `aop run` works on it
@@ -62,7 +63,10 @@ fn list(session: &Session) -> CommandResult {
         })
         .collect();
     let text = if rows.is_empty() {
-        "No runner has worked on this project. On PostgreSQL every folder with `aop run` is one.".to_owned()
+        let run = if at_work(session)? { "A run is at work here." } else { "No run is at work." };
+        format!(
+            "{run} Only on PostgreSQL can several share a project: there every folder with `aop run` is a runner."
+        )
     } else {
         fitting(&["RUNNER", "WHERE", "STATE", "ENGINES"], &rows, None)
     };
@@ -73,6 +77,24 @@ fn list(session: &Session) -> CommandResult {
 pub(super) fn all(session: &Session) -> Result<(Vec<RunnerRecord>, Timestamp), Refusal> {
     let found = session.wait(runners(session.store()))?;
     Ok((found, session.wait(session.store().now())?))
+}
+
+/// Whether anybody works on the project, here or elsewhere.
+pub(super) fn at_work(session: &Session) -> Result<bool, Refusal> {
+    session.wait(is_at_work(session.store()))
+}
+
+/// Where a feature stands after a command, read from what the command gave, and who goes on with it.
+pub(super) fn way_of(session: &Session, data: &Value, status: &str) -> Result<String, Refusal> {
+    let field = |key: &str| clean(data[key].as_str().unwrap_or_default());
+    let (id, status) = (bold(&field("feature_id")), field(status));
+    Ok(match status.as_str() {
+        "planning" | "building" | "qa" if at_work(session)? => format!("{id} goes on in {status}."),
+        "planning" | "building" | "qa" => {
+            format!("{id} is back in {status}; no run is at work, {} goes on with it.", bold("`aop run`"))
+        }
+        status => format!("{id} is {}.", coloured(status)),
+    })
 }
 
 /// Runners for programs.

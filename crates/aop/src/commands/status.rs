@@ -35,15 +35,30 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
     if args.watch {
         return watch(&session, screen, args.all);
     }
-    let listed = session.call(Tool::FeatureList, &json!({"all": args.all}))?.data();
-    let features = listed["items"].as_array().cloned().unwrap_or_default();
+    let (features, at_work) = look(&session, &json!({"all": args.all}))?;
     let (found, now) = runners::all(&session)?;
-    let mut text = with_questions(&session, &features)?;
+    let mut text = with_questions(&session, &features, at_work)?;
     if let Some(line) = runners::line(&found, now) {
         text.push_str(&format!("\n\n{line}"));
     }
-    let data = json!({"features": features, "runners": runners::shown(&found, now)});
+    let data = json!({"features": features, "at_work": at_work, "runners": runners::shown(&found, now)});
     Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// The features that are meant, and whether anybody works on the project.
+pub(super) fn look(session: &Session, which: &Value) -> Result<(Vec<Value>, bool), Refusal> {
+    let mut listed = session.call(Tool::FeatureList, which)?.data();
+    let at_work = runners::at_work(session)?;
+    let mut features = listed["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
+    features.iter_mut().for_each(|feature| lay_down(feature, at_work));
+    Ok((features, at_work))
+}
+
+/// A turn that was cut off with its run has no end in the log, but nobody works on it.
+pub(super) fn lay_down(feature: &mut Value, at_work: bool) {
+    if !at_work && feature["activity_state"] == "working" {
+        feature["activity_state"] = "idle".into();
+    }
 }
 
 /// Shows the features again after every commit until it is interrupted or nobody reads it any more.
@@ -54,17 +69,16 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
         changes.borrow_and_update();
-        let listed = session.call(Tool::FeatureList, &json!({"all": all}))?.data();
-        let features = listed["items"].as_array().cloned().unwrap_or_default();
+        let (features, at_work) = look(session, &json!({"all": all}))?;
         match &mut painter {
             Some(painter) => {
                 let (columns, rows) = painter.size();
-                let text = wrapped(&with_questions(session, &features)?, columns.saturating_sub(1));
+                let text = wrapped(&with_questions(session, &features, at_work)?, columns.saturating_sub(1));
                 let lines = text.lines().take(rows.saturating_sub(4)).map(str::to_owned);
                 let lines: Vec<String> = lines.chain([String::new(), dim("Ctrl-C leaves")]).collect();
                 painter.paint(&[], &lines);
             }
-            None => print(&json!({"features": features}).to_string()),
+            None => print(&json!({"features": features, "at_work": at_work}).to_string()),
         }
         if !is_heard() {
             return Ok(Reply::printed());
@@ -87,8 +101,11 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
 }
 
 /// The overview, with the questions of `aop ask` whose features are not listed.
-fn with_questions(session: &Session, features: &[Value]) -> Result<String, Refusal> {
-    let mut text = overview(features);
+fn with_questions(session: &Session, features: &[Value], at_work: bool) -> Result<String, Refusal> {
+    let mut text = overview(features, at_work);
+    if !at_work && features.iter().any(is_in_work) {
+        text.push_str(&format!("\n\nNo run is at work: {} goes on.", bold("`aop run`")));
+    }
     // Their number alone: there may be very many of them.
     let inbox = session.wait(session.store().inbox(0, 0))?;
     let listed: u64 = features.iter().filter_map(|feature| feature["open_question_count"].as_u64()).sum();
@@ -104,8 +121,13 @@ fn with_questions(session: &Session, features: &[Value]) -> Result<String, Refus
     Ok(text)
 }
 
+/// Whether a run has something to do for it.
+fn is_in_work(feature: &Value) -> bool {
+    feature["adhoc"] != true && matches!(feature["status"].as_str(), Some("planning" | "building" | "qa"))
+}
+
 /// Features as a table, and the commands that answer what they wait for.
-pub(crate) fn overview(features: &[Value]) -> String {
+pub(crate) fn overview(features: &[Value], at_work: bool) -> String {
     if features.is_empty() {
         return format!(
             "No features yet. Write what you want into a file, then:\n  {}  {}",
@@ -148,7 +170,7 @@ pub(crate) fn overview(features: &[Value]) -> String {
         let reason = aop_kernel::log::one_line(&field(feature, "status_reason"));
         let (id, status) = (field(feature, "feature_id"), coloured(&field(feature, "status")));
         text.push_str(&format!("\n\n{} is {status}: {reason}", bold(&id)));
-        text.extend(way_on(feature).map(|way| format!("\n  {way}")));
+        text.extend(way_on(feature, at_work).map(|way| format!("\n  {way}")));
     }
     text
 }
@@ -160,9 +182,16 @@ fn is_stuck(feature: &Value) -> bool {
 }
 
 /// What brings a blocked feature back to work.
-pub(super) fn way_on(feature: &Value) -> Option<String> {
+pub(super) fn way_on(feature: &Value, at_work: bool) -> Option<String> {
     let id = feature["feature_id"].as_str().filter(|_| feature["status"] == "blocked")?;
-    Some(format!("go on with: {}", bold(&format!("`aop retry --feature-id {}`", clean(id)))))
+    let reason = feature["status_reason"].as_str().unwrap_or_default();
+    let run = if at_work { String::new() } else { format!(", then {}", bold("`aop run`")) };
+    let retry = bold(&format!("`aop retry --feature-id {}`", clean(id)));
+    Some(match reason {
+        // Asking again is the other way.
+        reason if reason.contains("`aop reopen") => format!("or go on without an answer: {retry}{run}"),
+        _ => format!("go on with: {retry}{run}"),
+    })
 }
 
 /// A status in its colour.

@@ -7,6 +7,7 @@ use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
 use crate::project::{Session, operation_id};
 use crate::prompt;
 use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::tools::QuestionFilter;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -18,6 +19,15 @@ use serde_json::json;
 struct Tally {
     answered: usize,
     skipped: usize,
+    /// Those that somebody or something else closed meanwhile.
+    late: usize,
+}
+
+impl Tally {
+    /// Whether any question was put to the human.
+    fn has_any(&self) -> bool {
+        self.answered + self.skipped + self.late > 0
+    }
 }
 
 /// Walks through the open questions: all, one feature's, or the one named.
@@ -45,23 +55,19 @@ pub(crate) fn run(
             after: after.clone(),
             limit: 1,
         };
-        let Some(question) = session.wait(session.store().questions(page))?.into_iter().next() else { break };
+        let next = match &only {
+            // Asked for once.
+            Some(_) if tally.has_any() => None,
+            Some(id) => Some(named(session, feature.as_ref(), id)?),
+            None => session.wait(session.store().questions(page))?.into_iter().next(),
+        };
+        let Some(question) = next else { break };
         after = Some((question.created_at, question.id.clone()));
-        if only.as_ref().is_some_and(|only| *only != question.id) {
-            continue;
-        }
         if !one(session, &question, answered_by, &mut tally)? {
             return Ok(Reply::printed().exit(INTERRUPTED));
         }
     }
-    if let (Some(only), 0) = (&only, tally.answered + tally.skipped) {
-        return Err(not_open(session, only)?);
-    }
-    let text = match (tally.answered, tally.skipped) {
-        (0, 0) => "Nothing waits for an answer.".to_owned(),
-        (answered, 0) => format!("{answered} answered; nothing else waits."),
-        (answered, skipped) => format!("{answered} answered, {}.", yellow(&format!("{skipped} left open"))),
-    };
+    let text = told_in_the_end(session, &tally, feature.as_ref())?;
     let data = json!({"answered": tally.answered, "left_open": tally.skipped});
     Ok(Reply::ok(Envelope::success(&data), text))
 }
@@ -88,7 +94,7 @@ fn one(
         match send(session, &question.feature_id, &question.id, &answer, answered_by, &operation) {
             Ok(envelope) => {
                 tally.answered += 1;
-                talk(&format!("{}\n", told(&envelope)));
+                talk(&format!("{}\n", told(session, &envelope)?));
                 return Ok(true);
             }
             // The question is still open; the human sees why and says it again.
@@ -99,6 +105,7 @@ fn one(
             Err(refusal)
                 if matches!(refusal.code, ErrorCode::QuestionAlreadyAnswered | ErrorCode::QuestionClosed) =>
             {
+                tally.late += 1;
                 talk(&format!("{} {}\n", bold("too late:"), refusal.message));
                 return Ok(true);
             }
@@ -107,14 +114,37 @@ fn one(
     }
 }
 
-/// Why the named question was not among the open ones.
-fn not_open(session: &Session, id: &QuestionId) -> Result<Refusal, Refusal> {
-    Ok(match session.wait(session.store().question(id.clone()))? {
-        None => Refusal::new(ErrorCode::QuestionNotFound, format!("there is no question {id}")),
-        Some(question) => {
-            let status = question.state.status();
-            Refusal::new(ErrorCode::QuestionClosed, format!("question {id} is {}", status.as_str()))
-                .fact("status", status)
+/// The question that is named, if it is one of the feature and open.
+fn named(session: &Session, feature: Option<&FeatureId>, id: &QuestionId) -> Result<Question, Refusal> {
+    let found = session.wait(session.store().question(id.clone()))?;
+    let found = found.filter(|question| feature.is_none_or(|feature| *feature == question.feature_id));
+    let question = found.ok_or_else(|| {
+        let place = feature.map(|feature| format!("feature '{feature}' has")).unwrap_or("there is".into());
+        Refusal::new(ErrorCode::QuestionNotFound, format!("{place} no question {id}")).fact("question_id", id)
+    })?;
+    lifecycle::still_open(&question)?;
+    Ok(question)
+}
+
+/// How it went, and what is left.
+fn told_in_the_end(session: &Session, tally: &Tally, feature: Option<&FeatureId>) -> Result<String, Refusal> {
+    let done = match (tally.answered, tally.skipped) {
+        (0, 0) => match feature {
+            Some(feature) => format!("Nothing of {} waits for an answer", bold(feature.as_str())),
+            None => "Nothing waits for an answer".to_owned(),
+        },
+        (answered, 0) => format!("{answered} answered"),
+        (answered, skipped) => format!("{answered} answered, {}", yellow(&format!("{skipped} left open"))),
+    };
+    let inbox = session.wait(session.store().inbox(0, 0))?;
+    let others = inbox.total.saturating_sub(tally.skipped);
+    Ok(match others {
+        0 if tally.skipped > 0 || !tally.has_any() => format!("{done}."),
+        0 => format!("{done}; nothing else waits."),
+        1 => format!("{done}; 1 other question waits: {}.", bold("`aop answer`")),
+        more => {
+            let most = if inbox.more { "more than " } else { "" };
+            format!("{done}; {most}{more} other questions wait: {}.", bold("`aop answer`"))
         }
     })
 }

@@ -1,7 +1,7 @@
 //! Options that several commands share: which question, which feature, under which operation.
 
+use super::runners;
 use crate::cli::Global;
-use crate::output::style::bold;
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, SURFACE, operation_id};
 use aop_kernel::ids::FeatureId;
@@ -55,8 +55,7 @@ impl WhichFeature {
         let operation = operation_id(self.operation_id.as_deref())?;
         let session = Project::find(global)?.open()?;
         let envelope = session.submit(command.request(&session.caller, feature_id, operation, SURFACE)?)?;
-        let status = envelope.data()["status"].as_str().unwrap_or_default().to_owned();
-        let text = format!("{} is {}.", bold(&self.feature_id), super::status::coloured(&status));
+        let text = runners::way_of(&session, &envelope.data(), "status")?;
         Ok(Reply::ok(envelope, text))
     }
 }

@@ -97,7 +97,7 @@ impl Live {
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         if let Some(end) = end {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
-            say(&overview(&features));
+            say(&overview(&features, false));
         }
     }
 }

@@ -15,7 +15,7 @@ use aop_engine::{EngineError, Limits, Surroundings};
 use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_supervisor::{
-    Checks, Drivers, EngineChoice, Files, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
+    Checks, Drivers, EngineChoice, Files, Git, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
     Takeover, Worktrees, runner_id,
 };
 use aop_turn::{Engine, Mode};
@@ -144,6 +144,10 @@ pub(crate) async fn conduct(
     specs: Vec<enrol::Spec>,
 ) -> Result<RunEnd, Refusal> {
     let service = session.service.clone();
+    if settings.worktrees == Worktrees::Git {
+        // Before anything is written down: a specification can still be changed then.
+        Git::new(&settings.root).check_repository().await?;
+    }
     let runner = match &session.place {
         Place::Sqlite(_) => None,
         Place::Postgres(_) => Some(identity(session, &settings).await?),
