@@ -58,11 +58,11 @@ pub(crate) fn is_project_typed() -> bool {
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     /// The project's root folder (default: found upward from here)
-    #[arg(long, global = true, value_name = "DIR", env = "AOP_PROJECT", num_args = 0..=1, default_missing_value = NO_FOLDER,
+    #[arg(long, global = true, display_order = 900, value_name = "DIR", env = "AOP_PROJECT", num_args = 0..=1, default_missing_value = NO_FOLDER,
         value_parser = OsStringValueParser::new().map(folder))]
     pub(crate) project: Option<PathBuf>,
-    /// Print one JSON envelope instead of text (the default when stdout is not a terminal)
-    #[arg(long, global = true)]
+    /// Print JSON instead of text (the default when stdout is not a terminal)
+    #[arg(long, global = true, display_order = 901)]
     pub(crate) json: bool,
 }
 

@@ -442,6 +442,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_due_is_said_in_words_and_keys_with_dots_are_shown_as_they_are_written() {
+        let refused = |text: &str| parse(text).unwrap_err();
+        let dotted = refused("policy.execution.human_input.timeout_ms: 0\n");
+        let form = "policy: { execution: { human_input: { timeout_ms: … } } }";
+        assert_eq!(dotted.hint, format!("keys stand inside each other: `{form}`"));
+        let list = refused("checks: { fast: cargo test }\n").message;
+        assert!(list.contains("a list is due (`[…]`)"), "{list}");
+        let keys = refused("engines: claude-code\n").message;
+        assert!(keys.contains("keys are due, not a value"), "{keys}");
+    }
+
+    #[test]
     fn partial_overrides_merge_with_the_defaults() {
         let config = parse("policy:\n  execution:\n    human_input:\n      timeout_ms: 5000\n").unwrap();
         let policy = config.rules().human_input;

@@ -100,7 +100,7 @@ fn reply(args: &AskArgs, operation: &OperationId, closed: &Closed) -> Reply {
 pub(crate) fn milliseconds(text: &str) -> Result<u64, Refusal> {
     let wrong = || {
         Refusal::invalid_argument(format!("--timeout {} is not a time", aop_kernel::ids::quoted(text)))
-            .hint("write it like 90s, 15m, 2h or '1h 30m'")
+            .hint("write it like 90s, 15m, 2h or '1h 30m'; leave it out and set timeout_ms to 0 in aop.yaml (policy.execution.human_input) to wait for ever")
             .fact("argument", "timeout")
     };
     let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;

@@ -167,7 +167,8 @@ pub(crate) fn overview(features: &[Value], at_work: bool) -> String {
         text.push_str(&format!("\n\n{} for an answer: {}", what, bold("`aop answer`")));
     }
     for feature in features.iter().filter(|feature| is_stuck(feature)) {
-        let reason = aop_kernel::log::one_line(&field(feature, "status_reason"));
+        let reason = field(feature, "status_reason");
+        let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
         let (id, status) = (field(feature, "feature_id"), coloured(&field(feature, "status")));
         text.push_str(&format!("\n\n{} is {status}: {reason}", bold(&id)));
         text.extend(way_on(feature, at_work).map(|way| format!("\n  {way}")));
