@@ -152,21 +152,27 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
     }
 }
 
-/// Moves the branch, if that is still to be done.
+/// Moves the branch that was merged into, if that is still to be done, and no other.
 async fn finish(git: &Git, feature: &Feature, envelope: Envelope) -> Result<Merged, Refusal> {
-    let Some(merged) = &feature.work.merged else {
+    let Some(MergeRecord { merge_commit, into, .. }) = &feature.work.merged else {
         return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
     };
-    if !git.contains(&merged.merge_commit).await {
-        git.fast_forward(&merged.merge_commit).await.map_err(|error| {
-            Refusal::new(
-                ErrorCode::VersionConflict,
-                format!(
-                    "feature '{}' is merged as {}, and {} could not be moved there: {error}",
-                    feature.id, merged.merge_commit, merged.into
-                ),
-            )
-            .hint(format!("bring it in with `git merge {}`", merged.merge_commit))
+    if !git.contains("HEAD", merge_commit).await && !git.branch_contains(into, merge_commit).await {
+        let stuck = |cause: String| {
+            let message = format!("feature '{}' is merged as {merge_commit}, and {cause}", feature.id);
+            Refusal::new(ErrorCode::VersionConflict, message)
+        };
+        let on = git.current_branch().await;
+        if on.as_deref() != Some(into) {
+            let here = on.map_or("no branch (detached HEAD)".to_owned(), |on| format!("branch {on}"));
+            return Err(stuck(format!("{into} does not have it yet, but the project is on {here}")).hint(format!(
+                "go there with `git switch {into}`, then `aop merge --feature-id {}`; no branch was moved",
+                feature.id
+            )));
+        }
+        git.fast_forward(merge_commit).await.map_err(|error| {
+            stuck(format!("{into} could not be moved there: {error}"))
+                .hint(format!("bring it in with `git merge {merge_commit}`"))
         })?;
     }
     // The branch keeps the history; the folder is only in the way, unless somebody left something there.

@@ -240,16 +240,14 @@ impl Git {
         self.git(&self.root, &["merge", "--ff-only", "--quiet", commit]).await.map(drop)
     }
 
-    /// Whether the head has this commit in its history.
-    pub async fn contains(&self, commit: &str) -> bool {
-        self.git(&self.root, &["merge-base", "--is-ancestor", commit, "HEAD"]).await.is_ok()
+    /// Whether the head, or another name of a commit, has this commit in its history.
+    pub async fn contains(&self, name: &str, commit: &str) -> bool {
+        self.git(&self.root, &["merge-base", "--is-ancestor", commit, name]).await.is_ok()
     }
 
-    /// Whether the branch of a feature has this commit in its history.
-    pub(crate) async fn branch_contains(&self, feature: &FeatureId, commit: &str) -> bool {
-        let branch = format!("refs/heads/{}", Git::branch(feature));
-        self.worktrees == Worktrees::Plain
-            || self.git(&self.root, &["merge-base", "--is-ancestor", commit, &branch]).await.is_ok()
+    /// Whether a branch has this commit in its history.
+    pub(crate) async fn branch_contains(&self, branch: &str, commit: &str) -> bool {
+        self.worktrees == Worktrees::Plain || self.contains(&format!("refs/heads/{branch}"), commit).await
     }
 
     /// Takes a feature's worktree away, with what git ignores there; its branch stays. What is there and nowhere else
@@ -265,7 +263,7 @@ impl Git {
                 return Ok(changed_files(&said));
             }
             let head = self.head(&path).await?;
-            if !self.branch_contains(feature, &head).await {
+            if !self.branch_contains(&Git::branch(feature), &head).await {
                 return Ok(vec![format!("commit {head}")]);
             }
             // Git looks once more by itself, unless there are submodules: those it removes only by force.

@@ -267,7 +267,7 @@ impl Context {
             let result = self.store().document(Shelf::Results, key).await?;
             let commit = result.as_ref().and_then(|result| result["commit"].as_str());
             if let Some(commit) = commit
-                && !self.git.branch_contains(&feature.id, commit).await
+                && !self.git.branch_contains(&Git::branch(&feature.id), commit).await
             {
                 return Ok(false);
             }

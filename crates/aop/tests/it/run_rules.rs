@@ -212,6 +212,34 @@ fn a_merge_interrupted_after_its_commit_is_finished_by_the_next_call() {
 }
 
 #[test]
+fn a_repeated_merge_moves_no_branch_but_the_one_that_was_merged_into() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    let release = git(&project, &["rev-parse", "HEAD"]);
+    let merge = ["merge", "--feature-id", "shop", "--operation-id", "m1"];
+    assert_eq!(project.run_with(&merge, &[("AOP_CRASH_AT", "merge_committed")]).code, None);
+    git(&project, &["switch", "--quiet", "-c", "release"]);
+    let refused = project.run(&merge).refused("version_conflict", 1);
+    let message = refused["message"].as_str().unwrap();
+    assert!(message.ends_with("main does not have it yet, but the project is on branch release"), "{message}");
+    assert!(refused["details"]["hint"].as_str().unwrap().contains("`git switch main`"), "{refused}");
+    git(&project, &["switch", "--quiet", "--detach"]);
+    let refused = project.run(&merge).refused("version_conflict", 1);
+    assert!(refused["message"].as_str().unwrap().ends_with("on no branch (detached HEAD)"), "{refused}");
+    for name in ["main", "release", "HEAD"] {
+        assert_eq!(git(&project, &["rev-parse", name]), release, "{name} was not moved");
+    }
+    assert!(project.path(".aop/worktrees/shop").exists());
+    git(&project, &["switch", "--quiet", "main"]);
+    let merged = project.run(&merge);
+    assert_eq!(merged.data()["merge_commit"], git(&project, &["rev-parse", "main"]));
+    git(&project, &["switch", "--quiet", "release"]);
+    assert_eq!(project.run(&merge).stdout, merged.stdout, "main has it: nothing is left to do");
+    assert_eq!(git(&project, &["rev-parse", "release"]), release);
+}
+
+#[test]
 fn only_the_commit_that_passed_its_checks_is_merged() {
     let project = workshop("");
     script(&project, "shop", &json!({}));
