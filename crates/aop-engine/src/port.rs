@@ -80,6 +80,8 @@ pub struct Reply {
     pub question: Value,
     /// The same in words: what a model is told that gets it as a message or as a refusal.
     pub words: String,
+    /// Notes of people that the agent reads along with it and that answer nothing; empty where there are none.
+    pub notes: String,
 }
 
 /// What the turn begins with.

@@ -1,4 +1,4 @@
-//! What an agent is told that asks when nobody may be asked.
+//! What an agent is told that asks when nobody may be asked, and how texts for it are put together.
 
 /// Nobody is there at all.
 pub const NOBODY: &str =
@@ -11,3 +11,12 @@ pub const NOT_PERMITTED: &str = "Nobody is available who could permit this, so i
 /// The attempts are used up.
 pub const NO_MORE: &str = "You have asked as often as this phase allows. Nobody will be asked any more: finish with \
     what you know, and say in your result what is undecided.";
+
+/// Two texts, with an empty line between them where there are two.
+pub(crate) fn join(first: &str, second: &str) -> String {
+    match (first.is_empty(), second.is_empty()) {
+        (false, false) => format!("{first}\n\n{second}"),
+        (_, true) => first.to_owned(),
+        (true, false) => second.to_owned(),
+    }
+}

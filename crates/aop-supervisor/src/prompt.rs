@@ -55,19 +55,23 @@ pub(crate) fn briefing(briefing: &Briefing<'_>) -> String {
     if let Some((asked, words)) = briefing.ended {
         section(&mut text, "The question that you waited for", &format!("{asked}\n\n{words}"));
     }
-    if !briefing.notes.is_empty() {
-        let notes: Vec<String> = briefing
-            .notes
-            .iter()
-            .map(|note| format!("- {} ({}): {}", note.from, note.at, note.text))
-            .collect();
-        section(&mut text, "Notes for you (no answers to questions)", &notes.join("\n"));
-    }
+    text.push_str(&notes(briefing.notes));
     section(
         &mut text,
         "Your result",
         &format!("One JSON object that fits this schema:\n\n{:#}", briefing.schema),
     );
+    text
+}
+
+/// The notes as a section; nothing where there are none.
+pub(crate) fn notes(notes: &[Note]) -> String {
+    let mut text = String::new();
+    if !notes.is_empty() {
+        let line = |note: &Note| format!("- {} ({}): {}", note.from, note.at, note.text);
+        let lines: Vec<String> = notes.iter().map(line).collect();
+        section(&mut text, "Notes for you (no answers to questions)", &lines.join("\n"));
+    }
     text
 }
 

@@ -7,6 +7,7 @@ use crate::port::{
 };
 use crate::process::{Cause, End, Guarded, Launch, Stdin, Surroundings};
 use crate::program;
+use crate::words::join;
 use aop_turn::command::{Conversation, Version, command_line, is_session_handle};
 use aop_turn::{Engine, TurnReader};
 use serde_json::Value;
@@ -147,8 +148,14 @@ impl Turn<'_> {
         // The hook learns from the parts when a message is complete.
         argv.extend(["--include-partial-messages", "--settings"].map(Into::into));
         argv.push(self.settings.clone().into());
-        if !self.request.instructions.trim().is_empty() {
-            argv.extend(["--append-system-prompt".into(), self.request.instructions.clone().into()]);
+        let notes = match &self.request.input {
+            // The answer is the result of a call, and beside it is room for nothing else.
+            Input::Reply(reply) => reply.notes.as_str(),
+            Input::Message(_) | Input::Continue(_) => "",
+        };
+        let instructions = join(self.request.instructions.trim_end(), notes);
+        if !instructions.is_empty() {
+            argv.extend(["--append-system-prompt".into(), instructions.into()]);
         }
         argv
     }

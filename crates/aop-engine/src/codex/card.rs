@@ -202,6 +202,7 @@ mod tests {
             answer,
             question: arguments(cards, 1).unwrap(),
             words: "in words".into(),
+            notes: String::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use super::turn::conversation;
 use super::unusable;
 use crate::port::{EngineError, Host, Input, Progress, SessionRef, TurnReport, TurnRequest};
 use crate::process::{Guarded, Launch, Stdin};
+use crate::words::join;
 use aop_turn::command::{Conversation, Permissions, command_line, is_session_handle};
 use aop_turn::{Engine, TurnReader};
 use serde_json::Value;
@@ -111,7 +112,7 @@ async fn prompt(place: &Place<'_>, request: &TurnRequest) -> (String, bool) {
             };
             (if known { text.clone() } else { instructed(text) }, false)
         }
-        Input::Reply(reply) => (told(reply), true),
+        Input::Reply(reply) => (join(&told(reply), &reply.notes), true),
         Input::Continue(words) => (words.clone(), false),
     }
 }

@@ -74,7 +74,11 @@ impl Opening {
                 let items = if known { Vec::new() } else { vec![instruction(instructions)] };
                 Opening { items, message: Some(text.clone()), ..Opening::nothing() }
             }
-            Input::Reply(reply) => Opening::reply(reply, rollout),
+            Input::Reply(reply) => {
+                let mut opening = Opening::reply(reply, rollout);
+                opening.items.extend((!reply.notes.is_empty()).then(|| instruction(&reply.notes)));
+                opening
+            }
             Input::Continue(words) => Opening {
                 message: rollout.model_spoke_last.then(|| words.clone()),
                 unasked: unasked(rollout, &[]),
@@ -193,6 +197,7 @@ mod tests {
             answer: calls.iter().map(|call| ((*call).to_owned(), json!("x"))).collect(),
             question: arguments(&cards, 1).unwrap(),
             words: "the words".into(),
+            notes: String::new(),
         }))
     }
 
@@ -218,6 +223,22 @@ mod tests {
         assert_eq!(told[0].1, NOT_RUN);
         assert_eq!(told[2].1, r#"{"answers":{"a":{"answers":["x"]}}}"#);
         assert_eq!((opening.message, opening.delivery), (None, Delivery::Item));
+    }
+
+    #[test]
+    fn notes_come_behind_the_answer_however_it_is_told() {
+        let interrupted = output("a", "aborted by user after 0.3s");
+        for items in
+            [vec![call("a", "request_user_input")], vec![call("a", "request_user_input"), interrupted]]
+        {
+            let Input::Reply(mut with_notes) = reply(&["a"], true) else { unreachable!() };
+            with_notes.notes = "Use the date picker".to_owned();
+            let plain = opened(&reply(&["a"], true), &items);
+            let opening = opened(&Input::Reply(with_notes), &items);
+            let (note, answer) = opening.items.split_last().unwrap();
+            assert_eq!(note["content"][0]["text"], "Use the date picker");
+            assert_eq!((answer, &opening.message), (&plain.items[..], &plain.message));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! an address or a package name in it must do neither. iFlow, which was made from it, is told in the same way.
 
 use crate::port::{Input, TurnRequest};
+use crate::words::join;
 
 /// No at sign stands here: the program would act on it.
 const NOTE: &str = "(In this message a backslash stands before every at sign; it is no part of the text.)";
@@ -12,21 +13,17 @@ pub(crate) fn prompt(request: &TurnRequest) -> String {
     let instructions = request.instructions.trim();
     let text = match &request.input {
         // The engine has no place for standing instructions but the message. An answer comes first.
-        Input::Reply(reply) if reply.words.contains(&reply.question_id) => join(&reply.words, instructions),
         Input::Reply(reply) => {
-            join(&format!("The end of your question {}: {}", reply.question_id, reply.words), instructions)
+            let named = if reply.words.contains(&reply.question_id) {
+                reply.words.clone()
+            } else {
+                format!("The end of your question {}: {}", reply.question_id, reply.words)
+            };
+            join(&join(&named, &reply.notes), instructions)
         }
         Input::Message(text) | Input::Continue(text) => join(instructions, text),
     };
     plain(&text)
-}
-
-fn join(first: &str, second: &str) -> String {
-    match (first.is_empty(), second.is_empty()) {
-        (false, false) => format!("{first}\n\n{second}"),
-        (_, true) => first.to_owned(),
-        (true, false) => second.to_owned(),
-    }
 }
 
 /// The text with nothing in it that the program would act on.

@@ -213,5 +213,5 @@ impl Turn {
 
 fn told(reply: &Reply) -> Value {
     json!({"type": "reply", "call_id": reply.call_id, "question_id": reply.question_id, "kind": reply.kind,
-        "answer": reply.answer, "words": reply.words})
+        "answer": reply.answer, "words": reply.words, "notes": reply.notes})
 }

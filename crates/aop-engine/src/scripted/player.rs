@@ -106,6 +106,7 @@ impl Player<'_> {
             }
             self.conversation.ended_with = None;
             self.conversation.replies.push(held.clone());
+            self.conversation.heard.extend(Some(text("notes")).filter(|notes| !notes.is_empty()));
             self.conversation.save(&self.args.project)?;
         }
         self.conversation.list(&self.args.project, &held)?;

@@ -2,7 +2,7 @@
 
 use super::{Plan, Turn};
 use crate::check::{CheckReport, report_key};
-use crate::note::{forget_notes, notes_for};
+use crate::note::{Note, forget_notes, notes_for};
 use crate::phase::{result_name, schema_of};
 use crate::prompt::{self, Briefing};
 use crate::runner::Stop;
@@ -13,9 +13,10 @@ use aop_store::{ClaimState, Shelf};
 use aop_turn::Role;
 use serde_json::{Map, Value, json};
 
-/// The beginning of a turn, and what is used up by it.
+/// The beginning of a turn.
 pub(super) struct Brief {
     pub(super) input: Input,
+    /// The keys of the notes in it.
     notes: Vec<String>,
 }
 
@@ -35,15 +36,14 @@ impl Brief {
         };
         let Some(session) = session else {
             // There is no session that could know anything: a new one is told all there is.
-            let mut brief = Brief::message(turn, question.as_ref()).await?;
-            if let (true, Input::Message(text)) = (begins_anew, &brief.input) {
-                brief.input = Input::Message(prompt::elsewhere(text));
-            }
-            return Ok(brief);
+            let (notes, told) = turn.notes(false).await?;
+            let text = text(turn, &told, question.as_ref()).await?;
+            let text = if begins_anew { prompt::elsewhere(&text) } else { text };
+            return Ok(Brief { input: Input::Message(text), notes });
         };
         let started_before = claim >= ClaimState::Spawned;
         if let Some(question) = question.as_ref().filter(|question| asked_it(session, question)) {
-            let reply = reply(turn, question).await?;
+            let mut reply = reply(turn, question).await?;
             let held = claim == ClaimState::Delivered
                 || (started_before && {
                     let project = turn.context.settings.root.clone();
@@ -51,29 +51,36 @@ impl Brief {
                     driver.holds_reply(project, session.clone(), id, call).await == Some(true)
                 });
             if !held {
-                return Ok(Brief { input: Input::Reply(Box::new(reply)), notes: Vec::new() });
+                let (notes, told) = turn.notes(false).await?;
+                reply.notes = prompt::notes(&told).trim().to_owned();
+                return Ok(Brief { input: Input::Reply(Box::new(reply)), notes });
             }
             // The conversation has it: it is not told again.
-            let task = prompt::again(&text(turn, &[], None).await?);
-            return Ok(Brief { input: Input::Continue(task), notes: Vec::new() });
+            let (notes, told) = turn.notes(true).await?;
+            let task = prompt::again(&text(turn, &told, None).await?);
+            return Ok(Brief { input: Input::Continue(task), notes });
         }
-        let mut brief = Brief::message(turn, question.as_ref()).await?;
-        if let (true, Input::Message(text)) = (plan.cut_off && started_before, &brief.input) {
-            brief.input = Input::Continue(prompt::again(text));
-        }
-        Ok(brief)
+        let goes_on = plan.cut_off && started_before;
+        let (notes, told) = turn.notes(goes_on).await?;
+        let text = text(turn, &told, question.as_ref()).await?;
+        let input = if goes_on { Input::Continue(prompt::again(&text)) } else { Input::Message(text) };
+        Ok(Brief { input, notes })
     }
 
-    async fn message(turn: &Turn<'_>, told: Option<&Question>) -> Result<Self, Stop> {
-        let found = notes_for(turn.context.store(), &turn.feature.id, turn.role).await?;
-        let (keys, notes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        let input = Input::Message(text(turn, &notes, told).await?);
-        Ok(Brief { input, notes: keys })
-    }
-
-    /// The turn is over: its notes were read, and the secret that it began with is forgotten.
-    pub(super) async fn used(&self, turn: &Turn<'_>) -> Result<(), Stop> {
+    /// The turn has come to an end of its own: its notes were read and are taken away.
+    pub(super) async fn was_read(&self, turn: &Turn<'_>) -> Result<(), Stop> {
         Ok(forget_notes(turn.context.store(), &self.notes).await?)
+    }
+}
+
+impl Turn<'_> {
+    /// The notes that lie there for it, and their keys. A turn that goes on has those that lay there when it began; its
+    /// engine may need no word for that, so the others wait for the next turn.
+    async fn notes(&self, goes_on: bool) -> Result<(Vec<String>, Vec<Note>), Stop> {
+        let found = notes_for(self.context.store(), &self.feature.id, self.role).await?;
+        let began = self.feature.work.turn.as_ref().map(|turn| turn.since).filter(|_| goes_on);
+        let lay_there = |note: &Note| began.is_none_or(|began| note.at <= began);
+        Ok(found.into_iter().filter(|(_, note)| lay_there(note)).unzip())
     }
 }
 
@@ -103,11 +110,12 @@ pub(super) async fn reply(turn: &Turn<'_>, question: &Question) -> Result<Reply,
         answer,
         question: json!(question),
         words: format!("The end of your question {}: {said}", question.id),
+        notes: String::new(),
     })
 }
 
 /// Everything that a turn is told, as one text.
-async fn text(turn: &Turn<'_>, notes: &[crate::note::Note], told: Option<&Question>) -> Result<String, Stop> {
+async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Result<String, Stop> {
     let store = turn.context.store();
     let id = &turn.feature.id;
     let limit = turn.context.service.rules.human_input.context_answer_history_limit as usize;

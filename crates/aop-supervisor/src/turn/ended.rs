@@ -65,9 +65,14 @@ impl Ended {
         }
     }
 
+    /// Whether the engine failed.
+    pub(super) fn is_failure(&self) -> bool {
+        matches!(self.how, How::Error { .. })
+    }
+
     /// Whether the reply that it began with has reached the session. What ended by itself has read it.
     pub(super) fn having(mut self, delivered: bool) -> Self {
-        if matches!(self.how, How::Error { .. }) {
+        if self.is_failure() {
             self.delivered = delivered;
         }
         self

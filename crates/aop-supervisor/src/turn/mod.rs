@@ -78,8 +78,10 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     crash_point("turn_spawned");
     let ended = turn.play(driver.as_ref(), &host, brief.input.clone(), cwd).await?;
     crash_point("turn_played");
+    let failed = ended.is_failure();
     turn.end(ended).await?;
-    brief.used(&turn).await
+    // Whether an engine that failed has read anything nobody knows: what it was told stays for the next try.
+    if failed { Ok(()) } else { brief.was_read(&turn).await }
 }
 
 /// The engine of a role's turn. A session goes on with the engine it belongs to, whatever the settings say by now.

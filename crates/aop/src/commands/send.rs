@@ -16,7 +16,8 @@ use serde_json::json;
   aop send --feature-id checkout \"Use the existing date picker\"
   aop send --feature-id checkout --role qa \"Try it with an empty cart\"
 
-A note is read at the beginning of the next turn. It never answers a question: that is `aop answer`.")]
+A note is read at the beginning of the next turn, also of one that begins with an answer, and
+again if that turn fails. It never answers a question: that is `aop answer`.")]
 pub(crate) struct SendArgs {
     /// The feature's id
     #[arg(long)]

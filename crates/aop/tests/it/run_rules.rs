@@ -222,7 +222,10 @@ fn a_repeated_merge_moves_no_branch_but_the_one_that_was_merged_into() {
     git(&project, &["switch", "--quiet", "-c", "release"]);
     let refused = project.run(&merge).refused("version_conflict", 1);
     let message = refused["message"].as_str().unwrap();
-    assert!(message.ends_with("main does not have it yet, but the project is on branch release"), "{message}");
+    assert!(
+        message.ends_with("main does not have it yet, but the project is on branch release"),
+        "{message}"
+    );
     assert!(refused["details"]["hint"].as_str().unwrap().contains("`git switch main`"), "{refused}");
     git(&project, &["switch", "--quiet", "--detach"]);
     let refused = project.run(&merge).refused("version_conflict", 1);
@@ -413,6 +416,17 @@ fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other(
     assert_eq!(events(&project, "shop", "question.opened").len(), 0, "nobody was asked in vain");
 }
 
+/// What the session of a role was told in words, oldest first.
+fn heard(project: &Project, role: &str) -> Vec<String> {
+    let folder = project.path(".aop/scripted/sessions");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    let sessions = files.map(|file| serde_json::from_slice::<Value>(&file).unwrap());
+    let told = sessions.map(|session| session["heard"].as_array().unwrap().clone());
+    let words = told.map(|told| told.iter().map(|text| text.as_str().unwrap().to_owned()).collect());
+    let duty = format!("You are the {role}.");
+    words.into_iter().find(|words: &Vec<String>| words[0].contains(&duty)).unwrap()
+}
+
 #[test]
 fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
     let project = workshop("");
@@ -420,15 +434,46 @@ fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
     let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
     let question = run.question("shop");
     assert_eq!(run.end().0, Some(3));
-    let sent =
-        project.run(&["send", "--feature-id", "shop", "--role", "builder", "Use the date picker"]).data();
+    let send = |args: &[&str]| project.run(&[&["send", "--feature-id", "shop"], args].concat()).data();
+    let sent = send(&["--role", "builder", "Use the date picker"]);
     assert_eq!(sent["open_question_id"], question["question_id"]);
+    send(&["--from", "ann", "Mind the leap years"]);
     assert_eq!(project.feature("shop")["status"], "awaiting_input");
     project.answer_to(&question, "yes").data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
     assert_eq!(deliveries(&project).len(), 1);
-    let notes = project.path(".aop/runs");
-    assert!(notes.exists());
+    let [_, along] = &heard(&project, "planner")[..] else { panic!("{:?}", heard(&project, "planner")) };
+    assert!(along.starts_with("## Notes for you") && along.contains("- ann ("), "{along}");
+    assert!(along.ends_with("Mind the leap years") && !along.contains("date picker"), "{along}");
+    let [task] = &heard(&project, "builder")[..] else { panic!("{:?}", heard(&project, "builder")) };
+    assert!(task.contains("Use the date picker") && !task.contains("leap years"), "{task}");
+}
+
+#[test]
+fn a_note_stays_until_a_turn_has_read_it() {
+    let project = workshop("run: { retries: 1 }\n");
+    script(&project, "shop", &json!({"planner": [{"fail": "no key"}, plan()]}));
+    project.create_feature("shop");
+    project.run(&["send", "--feature-id", "shop", "Use the date picker"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    let told = heard(&project, "planner");
+    assert_eq!(told.iter().filter(|text| text.contains("Use the date picker")).count(), 2, "{told:?}");
+    assert!(!heard(&project, "builder")[0].contains("Use the date picker"), "it has been read");
+}
+
+#[test]
+fn a_turn_that_was_cut_off_has_its_notes_and_later_ones_wait_for_the_next() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    project.create_feature("shop");
+    project.run(&["send", "--feature-id", "shop", "Use the date picker"]).data();
+    let (code, _) = Running::start_with(&project, &[], &[("AOP_CRASH_AT", "turn_played")]).end();
+    assert_eq!(code, None);
+    project.run(&["send", "--feature-id", "shop", "Mind the leap years"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    let has = |role: &str, note: &str| heard(&project, role).iter().any(|text| text.contains(note));
+    assert!(has("planner", "date picker") && !has("planner", "leap years"));
+    assert!(has("builder", "leap years") && !has("builder", "date picker"));
 }
 
 #[test]

@@ -242,6 +242,7 @@ impl LabHost {
             answer: record["answer"].clone(),
             words: words::ending(&question, None).unwrap_or_default(),
             question: record,
+            notes: String::new(),
         })
     }
 

@@ -85,7 +85,8 @@ impl StoreHost {
             }
         };
         let words = format!("the end of {id}: {answer}");
-        Some(Reply { question_id: id.to_owned(), call_id, kind, answer, question: json!(question), words })
+        let (question_id, question, notes) = (id.to_owned(), json!(question), String::new());
+        Some(Reply { question_id, call_id, kind, answer, question, words, notes })
     }
 }
 

@@ -79,6 +79,7 @@ async fn it_asks_in_words_has_exited_and_gets_the_answer_as_the_next_message() {
         answer: "the first".into(),
         question: Value::Null,
         words: "ANSWERED: a human (\"ann\") answered: \"the first, see @home\".".into(),
+        notes: "A note of bob@home".into(),
     };
     let input = Input::Reply(Box::new(reply));
     let request = TurnRequest { session: Some(session.clone()), ..turn(&stage.project, "r2", input) };
@@ -88,6 +89,7 @@ async fn it_asks_in_words_has_exited_and_gets_the_answer_as_the_next_message() {
     let told = stage.told(&session);
     assert_eq!(told.len(), 2);
     assert!(told[1].starts_with("The end of your question q_1: ANSWERED: a human"), "{told:?}");
+    assert!(told[1].contains("\n\nA note of bob\\@home\n\n"), "{told:?}");
     let held =
         stage.driver.holds_reply(stage.project.root().into(), stage.host.session_ref(), "q_1".into(), None);
     assert_eq!(held.await, None, "what it keeps is not known");

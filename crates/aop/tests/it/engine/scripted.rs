@@ -181,6 +181,7 @@ async fn a_question_in_prose_ends_the_turn_and_the_reply_is_the_next_message() {
         answer: "yes".into(),
         question: Value::Null,
         words: "yes".into(),
+        notes: String::new(),
     };
     let resumed = TurnRequest { session, ..stage.turn("r2", Input::Reply(Box::new(reply))) };
     let done = stage.run(resumed).await;

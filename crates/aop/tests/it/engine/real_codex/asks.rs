@@ -131,6 +131,7 @@ async fn a_question_that_expired_or_was_taken_back_returns_its_words() {
                 answer: Value::Null,
                 question: json!(stage.host.question(asked).await),
                 words: "Nobody answered in time. Decide for yourself.".into(),
+                notes: String::new(),
             },
             _ => {
                 let args = ["withdraw", "--feature-id", "shop", "--question-id", asked];

@@ -248,6 +248,7 @@ async fn a_version_that_cannot_ask_natively_asks_in_text_and_is_resumed_by_messa
         answer: json!("SQLite"),
         question: Value::Null,
         words: "The answer is: SQLite".into(),
+        notes: String::new(),
     };
     let report = stage.run(stage.next("two", Input::Reply(Box::new(end)))).await;
     assert!(report.delivered);
