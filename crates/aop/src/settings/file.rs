@@ -3,6 +3,7 @@
 use aop_kernel::{ErrorCode, Refusal};
 use std::fs;
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// A file as it is and as it should be.
@@ -78,13 +79,13 @@ impl Change {
         }
         let folder = place.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
-        let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let beside = folder.join(format!(".{name}.aop-{}", std::process::id()));
+        let rights = fs::metadata(&place).ok().map(|known| known.permissions());
+        let beside = folder.join(format!(".aop-{}.tmp", ulid::Ulid::generate()));
         let written = (|| {
-            let mut file = fs::File::create(&beside)?;
+            let mut file = create(&beside, rights.is_some())?;
             file.write_all(self.after.as_bytes())?;
-            if let Ok(rights) = fs::metadata(&place) {
-                file.set_permissions(rights.permissions())?;
+            if let Some(rights) = rights {
+                file.set_permissions(rights)?;
             }
             file.sync_all()?;
             fs::rename(&beside, &place)
@@ -97,6 +98,13 @@ impl Change {
     }
 }
 
+/// A file where none stands. The copy of another may hold what nobody else is to read: it is its owner's alone until it
+/// has the rights of the other, also when a kill leaves it there.
+fn create(path: &Path, is_copy: bool) -> std::io::Result<fs::File> {
+    let mode = if is_copy { 0o600 } else { 0o666 };
+    fs::File::options().write(true).create_new(true).mode(mode).open(path)
+}
+
 fn read(path: &Path) -> Result<Option<String>, Refusal> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -107,5 +115,33 @@ fn read(path: &Path) -> Result<Option<String>, Refusal> {
         )
         .hint("nothing was changed; look at the file and its rights")
         .fact("file", path.display().to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_copy_of_a_settings_file_is_its_owners_alone_until_it_takes_the_files_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("copy");
+        let file = create(&copy, true).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            create(&copy, true).unwrap_err().kind(),
+            ErrorKind::AlreadyExists,
+            "nothing is written over"
+        );
+
+        let path = folder.path().join("settings.json");
+        fs::write(&path, "{}").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        let change = Change::of(&path, "{}").unwrap().with(|_| Ok("{\"a\": 1}".to_owned())).unwrap();
+        change.write().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\": 1}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "the file, and the copy of this test");
     }
 }
