@@ -63,8 +63,8 @@ impl Place {
         let write = || -> std::io::Result<bool> {
             let parent = self.0.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(parent)?;
-            let name = self.0.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            let temporary = parent.join(format!(".{name}.{}.tmp", std::process::id()));
+            // Whoever was killed over it has left it there: the name is nobody's but ours.
+            let temporary = parent.join(format!(".aop-{}.tmp", ulid::Ulid::generate()));
             let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
             let linked = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
                 // A link, unlike a rename, never replaces what stands there.
@@ -173,6 +173,22 @@ mod tests {
         assert_eq!(read("new/folder/b.json"), None);
         assert!(yard.refused("answers/a.json/below").contains("goes through a file"));
         assert!(yard.refused(&format!("answers/{}.json", "a".repeat(300))).contains("longer than 240 bytes"));
+    }
+
+    #[test]
+    fn a_record_is_written_whole_once_and_leaves_nothing_beside_it_whatever_a_kill_has_left() {
+        let yard = Yard::new("new");
+        let answers = yard.root().join("answers");
+        let left = format!(".a.json.{}.tmp", std::process::id());
+        std::fs::write(answers.join(&left), "left by a process of the same number").unwrap();
+        let place = Place::resolve(&yard.root(), "answers/a.json").unwrap();
+        assert!(place.write_new(b"x").unwrap());
+        assert!(!place.write_new(b"y").unwrap(), "something stands there");
+        assert_eq!(place.read().unwrap(), Some(b"x".to_vec()));
+        let names = std::fs::read_dir(answers).unwrap().map(|entry| entry.unwrap().file_name());
+        let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+        names.sort();
+        assert_eq!(names, [left.as_str(), "a.json"]);
     }
 
     #[test]
