@@ -142,23 +142,88 @@ impl HookCall {
     }
 }
 
-/// Commands that the engine itself would run without a prompt, told by a short list. Where the engine thinks
-/// otherwise it refuses: it has nobody to ask but this hook.
+/// What a program may be told so that it still only looks.
+enum Told {
+    /// Anything.
+    Anything,
+    /// These options, and names.
+    Options(&'static [&'static str]),
+    /// These options and nothing else.
+    Only(&'static [&'static str]),
+}
+
+const DIFF_OPTIONS: &[&str] = &[
+    "--",
+    "--all",
+    "--cached",
+    "--graph",
+    "--name-only",
+    "--name-status",
+    "--oneline",
+    "--staged",
+    "--stat",
+    "-n",
+    "-p",
+    "-s",
+    "-w",
+];
+
+/// Commands that the engine itself would run without a prompt.
+const LOOKS: &[(&str, Told)] = &[
+    ("ls", Told::Anything),
+    ("pwd", Told::Anything),
+    ("cat", Told::Anything),
+    ("head", Told::Anything),
+    ("tail", Told::Anything),
+    ("wc", Told::Anything),
+    ("grep", Told::Anything),
+    ("which", Told::Anything),
+    ("whoami", Told::Anything),
+    ("date", Told::Only(&["-u"])),
+    (
+        "rg",
+        Told::Options(&["-A", "-B", "-C", "-F", "-c", "-e", "-g", "-i", "-l", "-n", "-t", "-w", "--files"]),
+    ),
+    ("git status", Told::Anything),
+    ("git rev-parse", Told::Anything),
+    ("git diff", Told::Options(DIFF_OPTIONS)),
+    ("git log", Told::Options(DIFF_OPTIONS)),
+    ("git show", Told::Options(DIFF_OPTIONS)),
+    ("git branch", Told::Only(&["--all", "--list", "--show-current", "-a", "-r", "-v", "-vv"])),
+];
+
+impl Told {
+    fn suits(&self, words: &[&str]) -> bool {
+        let is_count = |word: &str| {
+            word.strip_prefix('-')
+                .is_some_and(|count| !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit()))
+        };
+        match self {
+            Told::Anything => true,
+            // A pattern may become the name of a file that reads like an option.
+            Told::Options(known) => words.iter().all(|word| {
+                !word.starts_with(['-', '*', '?'])
+                    || is_count(word)
+                    || word.split('=').next().is_some_and(|option| known.contains(&option))
+            }),
+            Told::Only(known) => words.iter().all(|word| known.contains(word)),
+        }
+    }
+}
+
+/// Whether a command is on the list above. Everything else is a question; where the engine thinks otherwise of what is on
+/// it, it refuses: it has nobody to ask but this hook.
 fn only_looks(input: &Value) -> bool {
-    const LOOKS: &[&str] =
-        &["ls", "pwd", "cat", "head", "tail", "wc", "grep", "rg", "which", "whoami", "date"];
-    const GIT_LOOKS: &[&str] = &["status", "diff", "log", "show", "branch", "rev-parse"];
     let command = input.get("command").and_then(Value::as_str).unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./,:=@+\"'*?".contains(c);
-    let mut words = command.split_ascii_whitespace();
+    // An option in quotes is one too.
+    let bare = command.replace(['"', '\''], "");
+    let words: Vec<&str> = bare.split_ascii_whitespace().collect();
     command.chars().all(is_plain)
-        && match words.next() {
-            Some("git") => {
-                matches!(words.collect::<Vec<_>>().as_slice(), [look, ..] if GIT_LOOKS.contains(look))
-            }
-            Some(program) => LOOKS.contains(&program),
-            None => false,
-        }
+        && LOOKS.iter().any(|(name, told)| {
+            let name: Vec<&str> = name.split(' ').collect();
+            words.strip_prefix(name.as_slice()).is_some_and(|rest| told.suits(rest))
+        })
 }
 
 /// What the hook answers.
@@ -212,6 +277,18 @@ mod tests {
         for (command, concern) in [
             ("ls -la src", Concern::None),
             ("git diff HEAD", Concern::None),
+            ("git log --oneline -5 main -- src", Concern::None),
+            ("git branch -a", Concern::None),
+            ("rg -n \"fn main\" src/*.rs", Concern::None),
+            ("git branch -D main", Concern::Permission),
+            ("git branch new", Concern::Permission),
+            ("git diff --output=f", Concern::Permission),
+            ("git log '--output=f'", Concern::Permission),
+            ("git show --out\"put=f\"", Concern::Permission),
+            ("git diff *", Concern::Permission),
+            ("rg --pre=sh x", Concern::Permission),
+            ("rg --pre sh x", Concern::Permission),
+            ("date 01010000", Concern::Permission),
             ("git push", Concern::Permission),
             ("git", Concern::Permission),
             ("cat a; rm b", Concern::Permission),
