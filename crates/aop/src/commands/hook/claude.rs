@@ -21,7 +21,7 @@ use aop_turn::command::Permissions;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What this door is called in records.
 const SURFACE: &str = "hook";
@@ -68,7 +68,7 @@ struct Hook {
 
 impl Hook {
     fn decide(&self) -> Result<Decision, Refusal> {
-        if let Some(question) = self.recorded(&self.call.tool_use_id)? {
+        if let Some(question) = self.session.wait(self.recorded(&self.call.tool_use_id))? {
             return self.by_record(&question);
         }
         match (self.turn.mode(), self.concern, self.turn.permissions()) {
@@ -90,9 +90,8 @@ impl Hook {
     }
 
     /// The question of a call of this conversation.
-    fn recorded(&self, call_id: &str) -> Result<Option<Question>, Refusal> {
-        let questions =
-            self.session.wait(self.session.service.questions_of(&self.feature, QuestionFilter::All))?;
+    async fn recorded(&self, call_id: &str) -> Result<Option<Question>, Refusal> {
+        let questions = self.session.service.questions_of(&self.feature, QuestionFilter::All).await?;
         Ok(questions.into_iter().rev().find(|question| {
             question.asked.engine_ref.as_ref().is_some_and(|engine| {
                 engine.session == self.call.session_id && engine.call_id.as_deref() == Some(call_id)
@@ -158,15 +157,20 @@ impl Hook {
 
     /// A call whose card belongs to the form of the first call of its message.
     fn beside(&self, first: &str) -> Result<Decision, Refusal> {
-        let end = Instant::now() + SIBLING_PATIENCE;
+        let within = async { tokio::time::timeout(SIBLING_PATIENCE, self.once_recorded(first)).await };
+        let question = self.session.wait(within).unwrap_or(Ok(None))?;
+        let is_together = question.is_some_and(|question| self.is_part_of(&question));
+        Ok(deny(if is_together { ASKED_TOGETHER } else { ASK_AGAIN }))
+    }
+
+    /// The question of a call that may be recorded only now; none when the store tells of no change any more.
+    async fn once_recorded(&self, call_id: &str) -> Result<Option<Question>, Refusal> {
+        let mut changes = self.session.store().changes_of(&self.feature);
         loop {
-            if let Some(question) = self.recorded(first)? {
-                return Ok(deny(if self.is_part_of(&question) { ASKED_TOGETHER } else { ASK_AGAIN }));
+            let question = self.recorded(call_id).await?;
+            if question.is_some() || changes.changed().await.is_err() {
+                return Ok(question);
             }
-            if Instant::now() >= end {
-                return Ok(deny(ASK_AGAIN));
-            }
-            std::thread::sleep(Duration::from_millis(10));
         }
     }
 
