@@ -1,15 +1,13 @@
-//! Native calls as specs: what an agent asked through its own tool becomes a question spec, and the answers
-//! to it become that tool's reply again.
+//! Native calls as specs: what an agent asked through its own tool becomes a question spec.
 //!
 //! Every imported choice also takes other text, because the native tools do. A native call is not judged by
 //! the rules of the tool; only what a spec cannot carry (two equal labels, say) is a violation, and its
 //! pointer is the same in the call and in the spec.
 
-use crate::answer::{AnswerValue, Answers};
 use crate::json::check_depth;
 use crate::spec::{QuestionSpec, is_snake_case};
 use crate::violation::{Report, Violation, show};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::HashSet;
 
 /// A call of Claude Code's `AskUserQuestion` as a spec.
@@ -26,36 +24,6 @@ pub fn claude_code(call: &Value, topic: Option<&str>) -> Result<QuestionSpec, Ve
 /// The call holds no questions, or something a spec cannot carry.
 pub fn codex(call: &Value, topic: Option<&str>) -> Result<QuestionSpec, Vec<Violation>> {
     import(call, topic, "codex", |native| native.get("id").and_then(Value::as_str))
-}
-
-/// The member `answers` of an `AskUserQuestion` reply: the question's text to its answer, several labels
-/// joined the way the tool joins them.
-pub fn claude_code_answers(spec: &QuestionSpec, answers: &Answers) -> Value {
-    let entry = |(id, value): (&str, &AnswerValue)| {
-        let text = match value {
-            AnswerValue::One(text) => text.clone(),
-            AnswerValue::Many(items) => items.join(", "),
-        };
-        Some((spec.question(id)?.question().to_owned(), Value::String(text)))
-    };
-    Value::Object(answers.iter().filter_map(entry).collect())
-}
-
-/// The reply of `request_user_input`, under the ids of the native call.
-pub fn codex_reply(call: &Value, spec: &QuestionSpec, answers: &Answers) -> Value {
-    let natives = arguments(call).and_then(|arguments| arguments.get("questions")?.as_array().cloned());
-    let natives = natives.unwrap_or_default();
-    let mut replies = Map::new();
-    for (index, question) in spec.questions().iter().enumerate() {
-        let Some(value) = answers.get(question.id()) else { continue };
-        let words = match value {
-            AnswerValue::One(text) => vec![text.clone()],
-            AnswerValue::Many(items) => items.clone(),
-        };
-        let native = natives.get(index).and_then(|native| native.get("id")?.as_str());
-        replies.insert(native.unwrap_or(question.id()).to_owned(), json!({"answers": words}));
-    }
-    json!({"answers": replies})
 }
 
 fn import(
