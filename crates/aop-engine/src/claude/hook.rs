@@ -1,10 +1,10 @@
 //! The hook of Claude Code: what it is told, by the driver in a file and by the engine on standard input, and what it
 //! can answer. The store is asked by whoever runs the hook; here is only the engine's side.
 
+use aop_turn::Mode;
 use aop_turn::ask::{Ask, from_native};
 use aop_turn::command::Permissions;
 use aop_turn::native::{NativeAsk, Stage, read_ask, read_permission};
-use aop_turn::{Mode, Role};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::io;
@@ -26,7 +26,6 @@ pub struct HookTurn {
     pub cwd: PathBuf,
     /// The feature.
     pub feature_id: String,
-    role: String,
     mode: String,
     asks_permission: bool,
     /// Which attempt it is.
@@ -46,7 +45,6 @@ impl HookTurn {
             run_dir: request.run_dir.clone(),
             cwd: request.cwd.clone(),
             feature_id: request.feature_id.clone(),
-            role: request.role.as_str().to_owned(),
             mode: request.mode.as_str().to_owned(),
             asks_permission: request.permissions == Permissions::Ask,
             attempt: request.attempt,
@@ -59,11 +57,6 @@ impl HookTurn {
     /// Reads the driver's file.
     pub fn load(path: &Path) -> io::Result<Self> {
         Ok(serde_json::from_slice(&std::fs::read(path)?)?)
-    }
-
-    /// The role.
-    pub fn role(&self) -> Option<Role> {
-        Role::parse(&self.role)
     }
 
     /// Whether a person may be asked at all.

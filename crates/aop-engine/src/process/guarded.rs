@@ -197,16 +197,8 @@ impl Guarded {
         self.run_dir.join(TRANSCRIPT)
     }
 
-    /// The next bytes of standard output; `None` when there will be no more, or time is up (then it is ended). Can be
-    /// dropped and called again.
-    pub async fn next_chunk(&mut self) -> Option<Vec<u8>> {
-        if !self.line.is_empty() {
-            return Some(std::mem::take(&mut self.line));
-        }
-        self.receive().await
-    }
-
-    /// The next line of standard output with its end; the last one may have none. Can be dropped and called again.
+    /// The next line of standard output with its end; the last one may have none. `None` when there will be no more, or
+    /// time is up (then it is ended). Can be dropped and called again.
     pub async fn next_line(&mut self) -> Option<Vec<u8>> {
         let mut searched = 0;
         loop {
@@ -235,11 +227,6 @@ impl Guarded {
     /// Counts as if something had been heard: the silence has a reason.
     pub fn touch(&mut self) {
         self.heard = Instant::now();
-    }
-
-    /// Ends standard input.
-    pub fn close_stdin(&mut self) {
-        let _ = self.control.send(encoded(Kind::CloseInput, &[]));
     }
 
     /// Ends the engine with everything that it started, and waits until nothing is left. Its input stays open to the
