@@ -68,7 +68,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
 }
 
 #[test]
-fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wakes_at_once() {
+fn measured_a_thousand_parked_features_and_the_way_from_an_answer_in_another_process_to_the_engine() {
     let project = workshop("policy: { execution: { human_input: { timeout_ms: 0 } } }\nprojections: off\n");
     script(&project, "default", &json!({"planner": [ask("Which?"), plan()]}));
     let runtime = runtime();
@@ -105,7 +105,7 @@ fn a_thousand_parked_features_cost_nothing_and_an_answer_from_another_process_wa
 }
 
 #[test]
-fn an_answer_in_the_same_process_starts_the_engine_at_once() {
+fn measured_the_way_from_an_answer_in_the_same_process_to_the_engine() {
     let project = workshop("policy: { execution: { human_input: { timeout_ms: 0 } } }\n");
     script(&project, "default", &json!({"planner": [ask("Which?"), plan()]}));
     let runtime = runtime();
