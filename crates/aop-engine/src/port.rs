@@ -158,6 +158,17 @@ pub struct SessionRef {
     pub version: Option<String>,
 }
 
+impl SessionRef {
+    /// A handle that nobody has used, for engines that take no other than a UUID.
+    pub(crate) fn fresh_name() -> String {
+        // Time and randomness of a ULID, dressed as a version 4.
+        let bits = u128::from(ulid::Ulid::generate());
+        let bits = (bits & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
+        let hex = format!("{bits:032x}");
+        [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+    }
+}
+
 /// What a host made of a native ask.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Asked {
@@ -296,4 +307,17 @@ pub trait Driver: Send + Sync {
         question_id: String,
         call_id: Option<String>,
     ) -> Pending<'_, Option<bool>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SessionRef;
+
+    #[test]
+    fn names_are_uuids_and_differ() {
+        let (one, other) = (SessionRef::fresh_name(), SessionRef::fresh_name());
+        assert_ne!(one, other);
+        assert_eq!((one.len(), &one[14..15]), (36, "4"));
+        assert!("89ab".contains(&one[19..20]), "{one}");
+    }
 }

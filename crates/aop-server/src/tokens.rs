@@ -4,6 +4,7 @@
 
 use crate::secret::{Sealed, random};
 use aop_kernel::ids::{FeatureId, quoted};
+use aop_kernel::lifecycle::feature_not_found;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
 use aop_kernel::{ErrorCode, Refusal};
@@ -141,8 +142,7 @@ pub async fn create(store: &dyn Store, new: NewToken) -> Result<(TokenRecord, St
     if let Some(feature) = &new.feature
         && store.feature(feature.clone()).await?.is_none()
     {
-        return Err(Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{feature}'"))
-            .fact("feature_id", feature));
+        return Err(feature_not_found(feature));
     }
     let agent = new.kind == TokenKind::Agent;
     if !agent && new.feature.is_some() {

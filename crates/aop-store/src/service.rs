@@ -5,13 +5,13 @@ use crate::port::{FeaturePage, QuestionPage, Receipt, Store};
 use aop_kernel::context::Context;
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::lifecycle::Request;
+use aop_kernel::lifecycle::{Request, feature_not_found};
 use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::role::Caller;
 use aop_kernel::status::Held;
 use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
-use aop_kernel::{Envelope, ErrorCode, Refusal};
+use aop_kernel::{Envelope, Refusal};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Service {
 
     /// The record of one feature.
     pub async fn feature(&self, id: &FeatureId) -> Result<FeatureRecord, Refusal> {
-        let feature = self.store.feature(id.clone()).await?.ok_or_else(|| not_found(id))?;
+        let feature = self.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
         Ok(feature.record(Held::No))
     }
 
@@ -96,11 +96,7 @@ impl Service {
 
     /// What a turn is told.
     pub async fn context(&self, id: &FeatureId, history_limit: usize) -> Result<Context, Refusal> {
-        let view = self.store.view(id.clone(), history_limit).await?.ok_or_else(|| not_found(id))?;
+        let view = self.store.view(id.clone(), history_limit).await?.ok_or_else(|| feature_not_found(id))?;
         Ok(Context::new(&view.feature, view.spec, Held::No, view.open, view.answers))
     }
-}
-
-fn not_found(id: &FeatureId) -> Refusal {
-    Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
 }

@@ -5,6 +5,7 @@
 //! What is done to a feature is fenced by an epoch: that of the project's lease, or of the feature's own (`holding`).
 
 use crate::runners::{Identity, RunnerRecord, millis};
+use aop_engine::process::start_time;
 use aop_kernel::ids::{FeatureId, RunId};
 use aop_kernel::time::Timestamp;
 use aop_kernel::{ErrorCode, Refusal};
@@ -262,17 +263,4 @@ fn first_line(path: &str) -> String {
         .ok()
         .and_then(|text| text.lines().next().map(str::to_owned))
         .unwrap_or_default()
-}
-
-/// When a process began, in clock ticks since the machine's start; none when there is no such process.
-fn start_time(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name stands in brackets and may hold anything; what is counted comes after it.
-    let after = text.rsplit_once(')')?.1;
-    let mut fields = after.split_whitespace();
-    // A process that only waits to be collected is gone.
-    if fields.next()? == "Z" {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
 }

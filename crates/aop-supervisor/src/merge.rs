@@ -8,7 +8,7 @@ use crate::runners::known_runner;
 use crate::turn::worktree_key;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::lifecycle::{Action, Command, Merge, permit};
+use aop_kernel::lifecycle::{Action, Command, Merge, feature_not_found, permit};
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::work::MergeRecord;
@@ -32,9 +32,7 @@ pub async fn merge(
     operation: &str,
 ) -> Result<Merged, Refusal> {
     let git = Git::new(root);
-    let feature = service.store.feature(id.clone()).await?.ok_or_else(|| {
-        Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
-    })?;
+    let feature = service.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
     let merged = feature.work.merged.clone().filter(|_| feature.status == Status::Merged);
     if merged.is_none() {
         // An open question comes before everything that git may have to say.

@@ -37,7 +37,11 @@ pub(super) async fn run(
     let version = number.map_or(installed.version, |Version(a, b, c)| format!("{a}.{b}.{c}"));
     let session = SessionRef {
         engine: Engine::ClaudeCode,
-        session: request.session.clone().filter(|id| is_session_handle(id)).unwrap_or_else(fresh_session),
+        session: request
+            .session
+            .clone()
+            .filter(|id| is_session_handle(id))
+            .unwrap_or_else(SessionRef::fresh_name),
         cwd: request.cwd.clone(),
         version: Some(version.clone()),
     };
@@ -56,15 +60,6 @@ pub(super) async fn run(
         },
     };
     Ok(turn.report(attempt, &end))
-}
-
-/// A UUID that nobody has used.
-fn fresh_session() -> String {
-    let random = u128::from(ulid::Ulid::generate());
-    // Version 4, variant 1: the engine takes no other.
-    let bits = (random & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 struct Turn<'a> {

@@ -93,7 +93,7 @@ impl Turn {
         let home = Home::of(&request.project);
         home.prepare(around)?;
         let known = request.session.clone().filter(|name| is_session_handle(name));
-        let name = known.unwrap_or_else(session::fresh);
+        let name = known.unwrap_or_else(SessionRef::fresh_name);
         let is_there = session::files(&home.gemini(), &name).is_some_and(|files| !files.is_empty());
         if let (Input::Reply(reply), false) = (&request.input, is_there) {
             return Err(EngineError::Unusable {

@@ -4,15 +4,6 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A name for a new conversation. The program wants a UUID.
-pub(super) fn fresh() -> String {
-    // Time and randomness of a ULID, dressed as a version 4.
-    let bits = u128::from(ulid::Ulid::generate());
-    let bits = bits & !(0xf << 76) & !(0b11 << 62) | (4 << 76) | (0b10 << 62);
-    let hex = format!("{bits:032x}");
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
-}
-
 /// What stands in the files of a conversation, below the program's `.gemini` folder; nothing where one cannot be read.
 /// There is one for each minute in which it was begun or gone on with: the program names a file by the minute before it
 /// knows which one has the messages.
@@ -53,14 +44,6 @@ pub(crate) fn names(message: &Value, id: &str) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn names_are_uuids_and_differ() {
-        let (one, other) = (fresh(), fresh());
-        assert_ne!(one, other);
-        assert_eq!((one.len(), &one[14..15]), (36, "4"));
-        assert!("89ab".contains(&one[19..20]), "{one}");
-    }
 
     #[test]
     fn only_what_the_user_says_counts_as_told() {

@@ -44,6 +44,12 @@ pub(super) fn process(pid: i32) -> Option<Process> {
     parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// When a process began, in clock ticks since boot; none when it is gone, or only waits to be noticed.
+pub fn start_time(pid: u32) -> Option<u64> {
+    let process = process(i32::try_from(pid).ok()?)?;
+    (!process.is_dead).then_some(process.start_time)
+}
+
 /// Reads `/proc/PID/stat`. The name stands in brackets and may hold brackets and blanks itself.
 fn parse_stat(stat: &str) -> Option<Process> {
     let (pid, rest) = stat.split_once(' ')?;

@@ -13,6 +13,7 @@ mod guarded;
 mod record;
 
 pub use environment::Surroundings;
+pub use family::start_time;
 pub use guard::{GuardArgs, guard};
 pub use guarded::{Cause, End, Guarded, Launch, Stdin};
 pub(crate) use record::end_turn_of;

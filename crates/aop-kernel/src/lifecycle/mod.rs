@@ -298,6 +298,7 @@ fn resume_events(question: &Question, status: Status) -> Vec<Event> {
     events
 }
 
-fn feature_not_found(id: &FeatureId) -> Refusal {
+/// The refusal for a feature that is not there.
+pub fn feature_not_found(id: &FeatureId) -> Refusal {
     Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'")).fact("feature_id", id)
 }
