@@ -11,7 +11,7 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::tools::question_request;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Shelf;
 use serde_json::{Value, json};
@@ -90,11 +90,8 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Questi
             "operation_id": format!("gate:{}:{}:{}:{round}", feature.id, feature.status, &asked[..16]),
         });
         let caller = Caller::new(Role::Orchestrator);
-        let call = parse(Tool::QuestionCreate, &caller, &input, SURFACE, &context.service.rules)?;
-        let Call::Mutate(request) = call else {
-            return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation").into());
-        };
-        let envelope = context.submit(*request).await?;
+        let request = question_request(&caller, &input, SURFACE, &context.service.rules)?;
+        let envelope = context.submit(request).await?;
         let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
         let question = context.store().question(id).await?;
         let Some(question) = question else { return Err(Stop::Stale) };

@@ -12,7 +12,7 @@ use aop_kernel::policy::HumanInput;
 use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
-use aop_kernel::tools::{Call, Tool, lone_feature, parse};
+use aop_kernel::tools::{lone_feature, question_request};
 use aop_kernel::{ErrorCode, Refusal};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -121,11 +121,8 @@ fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
         "timeout_ms": asking.timeout_ms,
         "operation_id": asking.operation,
     });
-    let rules = &session.service.rules;
-    let Call::Mutate(request) = parse(Tool::QuestionCreate, &session.caller, &input, SURFACE, rules)? else {
-        return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
-    };
-    let request = if given.is_some() { *request } else { request.bringing_feature(asking.prompt.to_owned()) };
+    let request = question_request(&session.caller, &input, SURFACE, &session.service.rules)?;
+    let request = if given.is_some() { request } else { request.bringing_feature(asking.prompt.to_owned()) };
     let envelope = session.submit(request)?;
     let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
     session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))

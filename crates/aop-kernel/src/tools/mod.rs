@@ -16,6 +16,6 @@ pub use ask_user::{
 };
 pub use digest::digest_of;
 pub use operator::OperatorCommand;
-pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, parse};
+pub use parse::{Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, parse, question_request};
 pub use runner::runner_request;
 pub use schema::envelope_schema;

@@ -142,6 +142,19 @@ pub fn parse(
     Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
 }
 
+/// The request that asks, by the arguments of `feature.question_create`.
+pub fn question_request(
+    caller: &Caller,
+    input: &Value,
+    surface: &'static str,
+    rules: &Rules,
+) -> Result<Request, Refusal> {
+    match parse(Tool::QuestionCreate, caller, input, surface, rules)? {
+        Call::Mutate(request) => Ok(*request),
+        Call::Read(_) => Err(Refusal::new(ErrorCode::Internal, "asking is a mutation")),
+    }
+}
+
 fn nests_within(value: &Value, levels: usize) -> bool {
     match value {
         Value::Array(items) => levels > 0 && items.iter().all(|item| nests_within(item, levels - 1)),

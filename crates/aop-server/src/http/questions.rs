@@ -8,7 +8,7 @@ use crate::wait::{Wait, question};
 use aop_kernel::ids::{FeatureId, OperationId, QuestionId, quoted};
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::Caller;
-use aop_kernel::tools::{Call, QuestionFilter, Tool, lone_feature, parse};
+use aop_kernel::tools::{QuestionFilter, Tool, lone_feature, parse, question_request};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{QuestionPage, Record};
 use axum::Router;
@@ -115,10 +115,7 @@ async fn create(State(app): State<Arc<App>>, signed: Signed, headers: HeaderMap,
     // Without a feature the question brings one along, as with `aop ask`.
     input.insert("feature_id".into(), json!(lone_feature(&operation)));
     let title = input.get("prompt").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let parsed = parse(Tool::QuestionCreate, &caller, &Value::Object(input), SURFACE, &app.service.rules)?;
-    let Call::Mutate(request) = parsed else {
-        return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation").into());
-    };
+    let request = question_request(&caller, &Value::Object(input), SURFACE, &app.service.rules)?;
     let receipt = app.service.submit(request.bringing_feature(title)).await?;
     app.files.changed();
     Ok(Done(receipt.envelope))

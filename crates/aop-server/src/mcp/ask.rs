@@ -7,7 +7,7 @@ use super::rounds::{Reply, Told};
 use super::{Handler, Origin, SURFACE, words};
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::Question;
-use aop_kernel::tools::{AskUser, Call, CallIdentity, Tool, await_answer, lone_feature, parse};
+use aop_kernel::tools::{AskUser, CallIdentity, await_answer, lone_feature, question_request};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::ClaimState;
 use rmcp::RoleServer;
@@ -96,11 +96,8 @@ impl Handler {
         let own = self.caller.feature.as_ref().map(ToString::to_string);
         let feature = own.clone().unwrap_or_else(|| lone_feature(&operation));
         let input = ask.create(&self.caller, &feature, client, &operation);
-        let call = parse(Tool::QuestionCreate, &self.caller, &input, SURFACE, &self.service.rules)?;
-        let Call::Mutate(request) = call else {
-            return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation"));
-        };
-        let request = if own.is_some() { *request } else { request.bringing_feature(ask.prompt.clone()) };
+        let request = question_request(&self.caller, &input, SURFACE, &self.service.rules)?;
+        let request = if own.is_some() { request } else { request.bringing_feature(ask.prompt.clone()) };
         let request = match &self.engine {
             Some(turn) => request.asked_by(turn.engine.clone()),
             None => request,

@@ -3,7 +3,7 @@ use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::question::Asked;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::tools::{Tool, question_request};
 use aop_kernel::{Refusal, lifecycle::Command};
 use aop_store::{ManualClock, MemoryStore, Service, Store};
 use serde_json::{Value, json};
@@ -62,9 +62,7 @@ fn question(changes: Value) -> Value {
 
 /// What a question with these arguments asks.
 pub(crate) fn asked(changes: Value) -> Arc<Asked> {
-    let call =
-        parse(Tool::QuestionCreate, &Caller::new(Role::Human), &question(changes), "test", &rules()).unwrap();
-    let Call::Mutate(request) = call else { panic!("asking is a mutation") };
+    let request = question_request(&Caller::new(Role::Human), &question(changes), "test", &rules()).unwrap();
     let Command::CreateQuestion(create) = request.command else { panic!("asking creates a question") };
     create.asked
 }

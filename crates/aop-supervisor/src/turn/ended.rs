@@ -11,7 +11,7 @@ use aop_kernel::lifecycle::{Command, EndTurn};
 use aop_kernel::question::Question;
 use aop_kernel::role::{Caller, Role as KernelRole};
 use aop_kernel::status::Status;
-use aop_kernel::tools::{Call, Tool, parse, runner_request};
+use aop_kernel::tools::{question_request, runner_request};
 use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
@@ -150,15 +150,14 @@ impl Turn<'_> {
         arguments.insert("operation_id".into(), json!(self.ask_operation("text")));
         let caller = Caller::new(KernelRole::Orchestrator);
         let rules = &self.context.service.rules;
-        let recorded = match parse(Tool::QuestionCreate, &caller, &Value::Object(arguments), SURFACE, rules) {
-            Ok(Call::Mutate(request)) => {
+        let recorded = match question_request(&caller, &Value::Object(arguments), SURFACE, rules) {
+            Ok(request) => {
                 let request = match self.engine_ref(None).await? {
                     Some(engine) => request.asked_by(engine),
-                    None => *request,
+                    None => request,
                 };
                 self.context.service.submit(request).await
             }
-            Ok(Call::Read(_)) => Err(Refusal::new(ErrorCode::Internal, "asking is a mutation")),
             Err(refusal) => Err(refusal),
         };
         match recorded {

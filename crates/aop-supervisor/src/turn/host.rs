@@ -14,7 +14,7 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{EngineRef, Question};
 use aop_kernel::role::Caller;
-use aop_kernel::tools::{Call, Tool, parse};
+use aop_kernel::tools::question_request;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
 use aop_turn::{Mode, Role};
@@ -152,10 +152,8 @@ impl TurnHost {
         input["session_id"] = json!(turn.session_name());
         input["operation_id"] = json!(ask_operation(&self.claim, &call_id));
         let caller = Caller { role: phase::kernel_role(self.role), feature: Some(self.feature.id.clone()) };
-        let call = parse(Tool::QuestionCreate, &caller, &input, SURFACE, &self.context.service.rules);
-        let request = match call {
-            Ok(Call::Mutate(request)) => *request,
-            Ok(Call::Read(_)) => return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation").into()),
+        let request = match question_request(&caller, &input, SURFACE, &self.context.service.rules) {
+            Ok(request) => request,
             Err(refusal) => return Ok(Asked::Refused(refused(&refusal))),
         };
         let session = self.state().session.clone();

@@ -9,7 +9,7 @@ use aop_engine::{
 };
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::Tool;
+use aop_kernel::tools::{Tool, question_request};
 use aop_kernel::words;
 use aop_store::{Service, SqliteStore, SystemClock};
 use aop_testkit::{CleanHome, Engines, FakeModel, Script, Wire};
@@ -262,10 +262,8 @@ impl LabHost {
         input["operation_id"] = OperationId::parse(&operation).map_or_else(|_| "ask".into(), |id| json!(id));
         let caller = Caller { role: Role::Human, feature: None };
         let rules = &self.service.rules;
-        let call = aop_kernel::tools::parse(Tool::QuestionCreate, &caller, &input, "self-test", rules);
-        let Ok(aop_kernel::tools::Call::Mutate(request)) = call else {
-            return Err(format!("the question cannot be recorded: {call:?}"));
-        };
+        let request = question_request(&caller, &input, "self-test", rules)
+            .map_err(|refusal| format!("the question cannot be recorded: {}", refusal.message))?;
         let request = request.asked_by(aop_kernel::question::EngineRef {
             engine: session.engine.as_str().to_owned(),
             session: session.session,

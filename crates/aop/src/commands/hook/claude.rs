@@ -12,7 +12,7 @@ use aop_engine::words::{NO_MORE, NOBODY, NOT_PERMITTED};
 use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
 use aop_kernel::question::{EngineRef, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
-use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
+use aop_kernel::tools::{QuestionFilter, question_request};
 use aop_kernel::{ErrorCode, Refusal, words};
 use aop_store::crash_point;
 use aop_turn::Mode;
@@ -112,12 +112,8 @@ impl Hook {
         arguments["session_id"] = json!(format!("{role}-{}", self.feature));
         arguments["operation_id"] = json!(self.operation()?);
         let rules = &self.session.service.rules;
-        let request = match parse(Tool::QuestionCreate, &self.session.caller, &arguments, SURFACE, rules) {
-            Ok(Call::Mutate(request)) => request.asked_by(self.engine_ref()),
-            Ok(Call::Read(_)) => return Err(Refusal::new(ErrorCode::Internal, "asking is a mutation")),
-            Err(refusal) => return self.refused(refusal),
-        };
-        match self.session.submit(request) {
+        let request = question_request(&self.session.caller, &arguments, SURFACE, rules);
+        match request.and_then(|request| self.session.submit(request.asked_by(self.engine_ref()))) {
             Ok(envelope) => {
                 crash_point("hook_recorded");
                 let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
