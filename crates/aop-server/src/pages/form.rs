@@ -1,10 +1,11 @@
 //! The form of a question: its fields, what somebody typed into them, and the answer that makes. Whether it is one
 //! is decided where every answer is; what comes back is put beside the field it is about.
 
-use super::markdown;
+use super::{markdown, signs};
 use aop_ask::spec::{Kind, Question as Asks};
 use aop_kernel::question::{AnswerKind, Asked};
 use serde_json::{Map, Value, json};
+use std::borrow::Cow;
 
 /// The name of the field for an answer in one's own words.
 const WORDS: &str = "words";
@@ -202,13 +203,9 @@ impl Form {
     pub(crate) fn kept(&self) -> Vec<(String, String)> {
         let mut kept: Vec<(String, String)> = Vec::new();
         for field in self.fields.iter().filter(|field| field.is_filled() && !field.secret) {
-            let mut lines: Vec<&str> = field
-                .options
-                .iter()
-                .filter(|option| option.chosen)
-                .map(|option| option.label.as_str())
-                .collect();
-            lines.extend(Some(field.text()).filter(|text| !text.trim().is_empty()));
+            let chosen = field.options.iter().filter(|option| option.chosen);
+            let mut lines: Vec<Cow<'_, str>> = chosen.map(|option| signs::straight(&option.label)).collect();
+            lines.extend(Some(field.text()).filter(|text| !text.trim().is_empty()).map(Cow::from));
             let header = if self.mapping { field.header.clone() } else { String::new() };
             kept.push((header, lines.join("\n")));
         }

@@ -2,7 +2,8 @@
 //! script keeps open pages up to date and adds keys. Like every surface it decides nothing.
 //!
 //! One file for each page with its view; `form` is the form of a question, `words` says what people read, `markdown`
-//! makes agents' texts harmless, `assets` holds the files, `trouble` the pages for when something is wrong.
+//! makes agents' texts harmless, `signs` has what would be obeyed or not seen, `assets` holds the files, `trouble` the
+//! pages for when something is wrong.
 
 mod activity;
 mod assets;
@@ -18,6 +19,7 @@ pub(crate) mod markdown;
 mod outcome;
 mod question;
 mod shell;
+mod signs;
 mod transcripts;
 mod trouble;
 mod words;
@@ -67,6 +69,11 @@ type Page = Result<Response, Trouble>;
 /// A template as a response.
 fn page(status: StatusCode, template: &impl Template) -> Page {
     let text =
-        template.render().map_err(|error| Trouble::internal(&format!("the page cannot be made: {error}")))?;
+        html(template).map_err(|error| Trouble::internal(&format!("the page cannot be made: {error}")))?;
     Ok((status, Html(text)).into_response())
+}
+
+/// A template as the text of a page.
+fn html(template: &impl Template) -> askama::Result<String> {
+    template.render().map(signs::tamed)
 }

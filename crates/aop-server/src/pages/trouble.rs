@@ -72,7 +72,7 @@ struct TroublePage<'a> {
 impl IntoResponse for Trouble {
     fn into_response(self) -> Response {
         let page = TroublePage { style: &STYLE.path, icon: &ICON.path, trouble: &self };
-        match page.render() {
+        match super::html(&page) {
             Ok(text) => (self.status, Html(text)).into_response(),
             Err(_) => (self.status, self.message).into_response(),
         }

@@ -5,8 +5,8 @@ use crate::http_client::{Answer, Server};
 use crate::support::Project;
 use serde_json::{Value, json};
 
-/// Breaks out of text, of attributes and of scripts, if anything lets it.
-const EVIL: &str = "\"'></textarea></pre><x-evil onload=alert(1)>{{7*7}}";
+/// Breaks out of text, of attributes and of scripts, and turns what follows round, if anything lets it.
+const EVIL: &str = "\u{202e}&#x202e;\"'></textarea></pre><x-evil onload=alert(1)>{{7*7}}";
 
 struct Visit<'a> {
     server: &'a Server,
@@ -127,6 +127,7 @@ fn nothing_an_agent_writes_becomes_markup_on_any_page() {
             !page.body.contains(" style=") && !page.body.contains("<script>"),
             "{path} has something inline"
         );
+        assert!(!page.body.contains('\u{202e}'), "{path} obeys a sign that turns the text: {}", page.body);
         seen += usize::from(page.body.contains("x-evil"));
     }
     assert!(seen > 10, "the texts are there, as text ({seen})");
