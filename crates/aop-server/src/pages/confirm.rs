@@ -137,7 +137,7 @@ async fn view(
     };
     Ok(ConfirmPage {
         shell,
-        prompt: super::markdown::plain(&question.asked.prompt),
+        prompt: super::markdown::asked_in_short(question.asked.question_type, &question.asked.prompt),
         id,
         title,
         word: step.word(),

@@ -109,7 +109,7 @@ async fn show(
         let outcome = Outcome::of(question, now)?;
         Some(Answered {
             id: question.id.to_string(),
-            prompt: markdown::plain(&question.asked.prompt),
+            prompt: markdown::asked_in_short(question.asked.question_type, &question.asked.prompt),
             outcome,
         })
     });

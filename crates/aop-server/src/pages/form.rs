@@ -3,7 +3,7 @@
 
 use super::{markdown, signs};
 use aop_ask::spec::{Kind, Question as Asks};
-use aop_kernel::question::{AnswerKind, Asked};
+use aop_kernel::question::{AnswerKind, Asked, QuestionType};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -99,7 +99,9 @@ impl Form {
         if let Some(spec) = &asked.spec {
             let fields = spec.questions().iter().enumerate();
             return Form {
-                fields: fields.map(|(index, field)| Field::of_spec(index, field)).collect(),
+                fields: fields
+                    .map(|(index, field)| Field::of_spec(index, field, asked.question_type))
+                    .collect(),
                 words: open.then(String::new),
                 error: None,
                 mapping: true,
@@ -239,7 +241,7 @@ impl Field {
         }
     }
 
-    fn of_spec(index: usize, asks: &Asks) -> Self {
+    fn of_spec(index: usize, asks: &Asks, kind: QuestionType) -> Self {
         let shape = match (asks.kind(), asks.secret()) {
             (Kind::SingleChoice, _) => Shape::One,
             (Kind::MultiChoice, _) => Shape::Many,
@@ -249,11 +251,11 @@ impl Field {
         let default = asks.default().map(|default| default.to_json());
         let options = asks.options().iter().map(|option| Choice {
             description: Some(option.description().to_owned()),
-            preview: option.preview().map(markdown::render),
+            preview: option.preview().map(|preview| markdown::asked(kind, preview)),
             ..Choice::new(option.label(), default.as_ref())
         });
         Field {
-            question: Some(markdown::render(asks.question())),
+            question: Some(markdown::asked(kind, asks.question())),
             required: asks.required(),
             secret: asks.secret(),
             options: options.collect(),

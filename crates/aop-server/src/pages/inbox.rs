@@ -85,7 +85,7 @@ impl Card {
             about,
             tone,
             blocking: asked.blocking,
-            prompt: super::markdown::plain(&asked.prompt),
+            prompt: super::markdown::asked_in_short(asked.question_type, &asked.prompt),
             role: asked.role.as_str(),
             asked: When::past(question.created_at, now),
             deadline: question.expires_at.map(|until| When::left(until, now)),

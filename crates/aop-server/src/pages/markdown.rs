@@ -1,10 +1,36 @@
 //! Markdown of agents as HTML that can do nothing but be read: no raw HTML, no images (a page makes no requests
-//! elsewhere), links only to the web and to mail, and those tell the other side nothing.
+//! elsewhere), links only to the web and to mail, and those tell the other side nothing. What asks for a permission or
+//! for a risk to be taken is no Markdown: people allow what they see, so they see every sign of it.
 
+use super::signs;
+use aop_kernel::log::one_line;
+use aop_kernel::question::QuestionType;
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 /// Longer texts are cut before they are looked at.
 const LONGEST: usize = 64 << 10;
+
+/// What a question of this kind says, as safe HTML.
+pub(super) fn asked(kind: QuestionType, text: &str) -> String {
+    if is_exact(kind) {
+        // A browser drops the first line break of the element.
+        format!("<pre class=\"exact\">\n{}</pre>", escaped(&signs::visible(text)))
+    } else {
+        render(text)
+    }
+}
+
+/// The same on one line, for lists.
+pub(super) fn asked_in_short(kind: QuestionType, text: &str) -> String {
+    if is_exact(kind) { one_line(&signs::visible(text)) } else { plain(text) }
+}
+
+fn is_exact(kind: QuestionType) -> bool {
+    match kind {
+        QuestionType::Clarification | QuestionType::ExternalDecision => false,
+        QuestionType::PermissionOverride | QuestionType::RiskAck => true,
+    }
+}
 
 /// The text as safe HTML.
 pub(crate) fn render(text: &str) -> String {
@@ -25,7 +51,7 @@ pub(crate) fn render(text: &str) -> String {
 }
 
 /// The words alone, on one line, for lists.
-pub(crate) fn plain(text: &str) -> String {
+fn plain(text: &str) -> String {
     let mut end = text.len().min(2_000);
     while !text.is_char_boundary(end) {
         end -= 1;
@@ -44,7 +70,7 @@ pub(crate) fn plain(text: &str) -> String {
             _ => {}
         }
     }
-    aop_kernel::log::one_line(&words)
+    one_line(&words)
 }
 
 /// One event, with everything taken out of it that could do more than be read.
@@ -87,8 +113,13 @@ fn leads_out(address: &str) -> bool {
 }
 
 fn opened(address: &str) -> CowStr<'static> {
-    let mut safe = String::from("<a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"");
-    for sign in address.trim_start().chars() {
+    let address = escaped(address.trim_start());
+    format!("<a rel=\"noopener noreferrer nofollow\" target=\"_blank\" href=\"{address}\">").into()
+}
+
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 16);
+    for sign in text.chars() {
         match sign {
             '&' => safe.push_str("&amp;"),
             '<' => safe.push_str("&lt;"),
@@ -98,8 +129,7 @@ fn opened(address: &str) -> CowStr<'static> {
             sign => safe.push(sign),
         }
     }
-    safe.push_str("\">");
-    safe.into()
+    safe
 }
 
 fn lower(level: HeadingLevel) -> HeadingLevel {
@@ -162,6 +192,24 @@ mod tests {
     fn the_language_of_a_code_block_cannot_leave_its_attribute() {
         let shown = render("```\"><script>alert(1)</script>\nx\n```");
         assert!(!shown.contains("<script"), "{shown}");
+    }
+
+    #[test]
+    fn a_permission_or_a_risk_is_shown_sign_by_sign() {
+        let command = "Allow the engine to use Bash?\n\nrm -rf a/*.o b/*.o\n# __main__\n\n[x]: $(touch${IFS}/tmp/\u{200b}boo)";
+        for kind in [QuestionType::PermissionOverride, QuestionType::RiskAck] {
+            let shown = asked(kind, command);
+            assert!(
+                shown.contains(
+                    "\n\nrm -rf a/*.o b/*.o\n# __main__\n\n[x]: $(touch${IFS}/tmp/⟨U+200B⟩boo)</pre>"
+                ),
+                "{shown}"
+            );
+            assert!(!asked(kind, "<b>\"&'").contains("<b>"));
+            assert_eq!(asked_in_short(kind, "a *b*\n\n[x]: y"), "a *b* [x]: y");
+        }
+        assert!(asked(QuestionType::Clarification, "a *b*").contains("<em>b</em>"));
+        assert_eq!(asked_in_short(QuestionType::ExternalDecision, "a *b*"), "a b");
     }
 
     #[test]

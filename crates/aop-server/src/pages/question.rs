@@ -193,7 +193,7 @@ async fn view(
         tone,
         caution: words::caution(asked.question_type),
         blocking: asked.blocking,
-        prompt: markdown::render(&asked.prompt),
+        prompt: markdown::asked(asked.question_type, &asked.prompt),
         asked: When::past(question.created_at, now),
         deadline: question.expires_at.filter(|_| question.is_open()).map(|until| When::left(until, now)),
         urgency: words::urgency(question.expires_at, now),

@@ -142,6 +142,25 @@ fn nothing_an_agent_writes_becomes_markup_on_any_page() {
 }
 
 #[test]
+fn what_is_allowed_is_what_is_seen_on_every_page() {
+    let project = Project::with_feature();
+    let command = "rm -rf a/*.o b/*.o; python __main__.py # and\n\n[x]: $(touch${IFS}/tmp/boo)";
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "q",
+        "question_type": "permission_override", "prompt": format!("Allow this?\n\n{command}")});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let page = visit.get(&path).body;
+    assert!(page.contains(&format!("Allow this?\n\n{command}</pre>")), "{page}");
+    let line = command.replace("\n\n", " ");
+    for path in ["/".to_owned(), "/features/shop".to_owned(), format!("{path}/withdraw")] {
+        let page = visit.get(&path).body;
+        assert!(page.contains(&format!("Allow this? {line}<")), "{path}: {page}");
+    }
+}
+
+#[test]
 fn a_link_decides_nothing_and_a_form_needs_its_token() {
     let project = Project::with_feature();
     let id = project.ask("one");
