@@ -38,12 +38,19 @@ pub(crate) fn render(text: &str) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
+    let source = text.get(..end).unwrap_or_default();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let parser = Parser::new_ext(text.get(..end).unwrap_or_default(), options);
-    let mut links = Vec::new();
-    let safe = parser.map(|event| tame(event, &mut links));
+    let (mut links, mut says) = (Vec::new(), false);
+    let safe = Parser::new_ext(source, options).map(|event| {
+        says |= said(&event).is_some_and(|words| !words.trim().is_empty());
+        tame(event, &mut links)
+    });
     let mut page = String::with_capacity(end + end / 4);
     html::push_html(&mut page, safe);
+    if !says {
+        // A rule, a picture without a name or the address of a link alone leave nothing to read.
+        page = format!("<p>{}</p>", escaped(source));
+    }
     if end < text.len() {
         page.push_str("<p><em>The text goes on; only its beginning is shown.</em></p>");
     }
@@ -58,19 +65,32 @@ fn plain(text: &str) -> String {
     }
     let mut words = String::new();
     for event in Parser::new_ext(text.get(..end).unwrap_or_default(), Options::ENABLE_TABLES) {
-        match event {
-            Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => {
-                words.push_str(&text);
-            }
-            Event::End(
-                TagEnd::Paragraph | TagEnd::Item | TagEnd::Heading(_) | TagEnd::CodeBlock | TagEnd::TableCell,
-            )
-            | Event::SoftBreak
-            | Event::HardBreak => words.push(' '),
-            _ => {}
+        match said(&event) {
+            Some(text) => words.push_str(text),
+            None => words.push_str(if parts(&event) { " " } else { "" }),
         }
     }
-    one_line(&words)
+    let line = one_line(&words);
+    if line.is_empty() { one_line(text) } else { line }
+}
+
+/// The words of an event.
+fn said<'e>(event: &'e Event<'_>) -> Option<&'e str> {
+    match event {
+        Event::Text(text) | Event::Code(text) | Event::Html(text) | Event::InlineHtml(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether an event stands between two words.
+fn parts(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::End(
+            TagEnd::Paragraph | TagEnd::Item | TagEnd::Heading(_) | TagEnd::CodeBlock | TagEnd::TableCell
+        ) | Event::SoftBreak
+            | Event::HardBreak
+    )
 }
 
 /// One event, with everything taken out of it that could do more than be read.
@@ -215,6 +235,15 @@ mod tests {
     #[test]
     fn a_list_shows_the_words_without_their_marks() {
         assert_eq!(plain("Which **db**?\n\n- `a`\n- b\n\n<b>x</b>"), "Which db? a b <b>x</b>");
+    }
+
+    #[test]
+    fn a_text_of_which_markdown_leaves_nothing_is_shown_as_it_was_written() {
+        for text in ["---", "[1]: http://example.org", "![](http://x/y.png)", "> "] {
+            assert_eq!(plain(text), text.trim());
+            assert_eq!(render(text), format!("<p>{}</p>", escaped(text)));
+        }
+        assert_eq!(render("`a`"), "<p><code>a</code></p>\n");
     }
 
     #[test]
