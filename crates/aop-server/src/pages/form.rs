@@ -19,6 +19,8 @@ pub(crate) struct Form {
     pub(crate) words: Option<String>,
     /// What is wrong with all of it.
     pub(crate) error: Option<String>,
+    /// Whether a secret was taken out of it, which has to be typed again.
+    pub(crate) forgot: bool,
     /// Whether the answer is a mapping of fields.
     mapping: bool,
 }
@@ -104,6 +106,7 @@ impl Form {
                     .collect(),
                 words: open.then(String::new),
                 error: None,
+                forgot: false,
                 mapping: true,
             };
         }
@@ -131,7 +134,7 @@ impl Form {
                 }
             }
         }
-        Form { fields: vec![field], words, error: None, mapping: false }
+        Form { fields: vec![field], words, error: None, forgot: false, mapping: false }
     }
 
     /// Puts in what somebody typed.
@@ -199,6 +202,22 @@ impl Form {
             return;
         };
         rest.iter().for_each(|reason| only.refuse(reason));
+    }
+
+    /// Takes every secret out before the form is shown again, and says so beside its field: one that went missing
+    /// without a word would be sent as no answer.
+    pub(crate) fn forget(&mut self) {
+        for field in self.fields.iter_mut().filter(|field| field.secret && field.is_filled()) {
+            field.options.iter_mut().for_each(|option| option.chosen = false);
+            field.other_chosen = false;
+            field.text.clear();
+            let again = "Type this again: secrets are not sent back.";
+            field.error = Some(match &field.error {
+                Some(error) => format!("{}. {again}", error.trim_end_matches('.')),
+                None => again.to_owned(),
+            });
+            self.forgot = true;
+        }
     }
 
     /// What was typed, for somebody who was too late: header and text. Secrets are not repeated.
@@ -283,8 +302,9 @@ impl Field {
             Shape::One => match (chosen.into_iter().next(), text.filter(|_| self.allow_other)) {
                 (Some(label), None) => Some(json!(label)),
                 (Some(label), Some(_)) => {
+                    let chosen = if self.secret { "an option".to_owned() } else { format!("“{label}”") };
                     self.error = Some(format!(
-                        "You chose “{label}” and also wrote something. Clear the text, or choose “Something else”."
+                        "You chose {chosen} and also wrote something. Clear the text, or choose “Something else”."
                     ));
                     None
                 }

@@ -112,11 +112,12 @@ async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedF
 }
 
 /// The same page with what was typed and what is wrong with it.
-async fn again(app: &App, visitor: &Visitor, question: &Question, form: Form) -> Page {
+async fn again(app: &App, visitor: &Visitor, question: &Question, mut form: Form) -> Page {
     if !question.is_open() {
         let late = Late { message: too_late(question), kept: form.kept() };
         return page(StatusCode::CONFLICT, &view(app, visitor, question, None, Some(late)).await?);
     }
+    form.forget();
     page(StatusCode::UNPROCESSABLE_ENTITY, &view(app, visitor, question, Some(form), None).await?)
 }
 

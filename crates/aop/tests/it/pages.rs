@@ -161,6 +161,25 @@ fn what_is_allowed_is_what_is_seen_on_every_page() {
 }
 
 #[test]
+fn a_form_that_comes_back_asks_for_its_secret_again() {
+    let project = Project::with_feature();
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "q",
+        "question_type": "clarification", "prompt": "Set it up", "spec": {"version": 1, "topic": "t", "questions": [
+        {"id": "key", "header": "Key", "question": "Key?", "kind": "free_text", "required": false, "secret": true},
+        {"id": "db", "header": "Database", "question": "Which?", "kind": "free_text", "required": true}]}});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let csrf = visit.hidden(&path, "csrf");
+    let page = visit.post(&format!("{path}/answer"), &[("csrf", &csrf), ("f0.text", "s3cret")]);
+    assert_eq!(page.status, 422, "{page:?}");
+    assert!(!page.body.contains("s3cret"), "{}", page.body);
+    assert!(page.body.contains("Type this again: secrets are not sent back."), "{}", page.body);
+    assert!(page.body.contains("still here, but for what is secret: type that again."), "{}", page.body);
+}
+
+#[test]
 fn a_link_decides_nothing_and_a_form_needs_its_token() {
     let project = Project::with_feature();
     let id = project.ask("one");

@@ -66,6 +66,38 @@ fn a_secret_is_never_sent_back() {
 }
 
 #[test]
+fn a_secret_that_is_taken_out_of_a_form_is_asked_for_again() {
+    let secret = |kind: &str| {
+        let mut spec = spec();
+        spec["spec"]["questions"][2] = json!({"id": "key", "header": "Key", "question": "Key?", "kind": kind,
+            "required": false, "secret": true});
+        if kind != "free_text" {
+            spec["spec"]["questions"][2]["options"] = json!([{"label": "s3cret", "description": "x"}]);
+            spec["spec"]["questions"][2]["allow_other"] = json!(true);
+        }
+        spec
+    };
+    let again = "Type this again: secrets are not sent back.";
+    for (kind, typed) in
+        [("free_text", ("f2.text", "s3cret")), ("single_choice", ("f2", "0")), ("multi_choice", ("f2", "0"))]
+    {
+        let (mut form, _) = answered(secret(kind), &[typed]);
+        form.refuse(&["/db: the required question \"db\" is not answered".into()]);
+        form.forget();
+        assert_eq!(form.fields[2].error.as_deref(), Some(again));
+        assert!(!form.fields[2].is_filled() && form.forgot);
+        assert_eq!(form.fields[0].error.as_deref(), Some("Choose one."));
+    }
+    let (mut form, answer) = answered(secret("single_choice"), &[("f2", "0"), ("f2.text", "x")]);
+    form.forget();
+    let error = form.fields[2].error.as_deref().unwrap();
+    assert!(answer.is_none() && error.ends_with(again) && !error.contains("s3cret"), "{error}");
+    let (mut form, _) = answered(secret("free_text"), &[("f0", "0")]);
+    form.forget();
+    assert!(!form.has_error() && !form.forgot, "one that was left alone is not asked for");
+}
+
+#[test]
 fn what_was_typed_is_kept_for_a_late_answer() {
     let (form, _) = answered(spec(), &[("f0", "1"), ("f1.text", "w\r\nv")]);
     assert_eq!(form.kept(), [("Database".into(), "B".into()), ("Platforms".into(), "w\nv".into())]);
