@@ -11,7 +11,7 @@ use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
-use aop_kernel::question::Question;
+use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
@@ -29,6 +29,8 @@ const LINES: usize = 6;
 const CHAIN: usize = 5;
 /// A detail is shown up to this length.
 const DETAIL: usize = 8_000;
+/// The title for an answer that nobody's came before.
+const TOO_LATE: &str = "Your answer came too late";
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new().route("/questions/{id}", get(show)).route("/questions/{id}/answer", post(answer))
@@ -68,6 +70,7 @@ struct QuestionPage {
 
 /// Somebody who was too late.
 struct Late {
+    title: &'static str,
     message: String,
     kept: Vec<(String, String)>,
 }
@@ -105,7 +108,7 @@ async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedF
                 filled.error = Some(format!("{}. {}", refusal.message, refusal.hint));
                 return again(&app, &form.visitor, &question, filled).await;
             }
-            let late = Late { message: too_late(&question), kept: filled.kept() };
+            let late = Late::of(&question, &filled);
             page(StatusCode::CONFLICT, &view(&app, &form.visitor, &question, None, Some(late)).await?)
         }
     }
@@ -114,7 +117,7 @@ async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedF
 /// The same page with what was typed and what is wrong with it.
 async fn again(app: &App, visitor: &Visitor, question: &Question, mut form: Form) -> Page {
     if !question.is_open() {
-        let late = Late { message: too_late(question), kept: form.kept() };
+        let late = Late::of(question, &form);
         return page(StatusCode::CONFLICT, &view(app, visitor, question, None, Some(late)).await?);
     }
     form.forget();
@@ -128,24 +131,26 @@ fn reasons(refusal: &Refusal) -> Vec<String> {
     if listed.is_empty() { vec![refusal.message.clone()] } else { listed }
 }
 
-fn too_late(question: &Question) -> String {
-    use aop_kernel::question::{QuestionState, ResolutionMode};
-    match &question.state {
-        QuestionState::Answered { by, answer, resolution, .. }
-            if resolution.mode == ResolutionMode::UserReply =>
-        {
-            format!(
-                "Your answer was not used: {by} answered first, with “{}”. The first answer stands.",
-                words::cut(&words::plain(answer), 200)
-            )
-        }
-        QuestionState::Answered { .. } | QuestionState::Expired { .. } => {
-            "Your answer was not used: the time for this question was up before it arrived.".to_owned()
-        }
-        QuestionState::Withdrawn { .. } => {
-            "Your answer was not used: the question had been withdrawn before it arrived.".to_owned()
-        }
-        QuestionState::Open => "Your answer was not used.".to_owned(),
+impl Late {
+    /// What somebody is told whose answer was not used.
+    fn of(question: &Question, form: &Form) -> Self {
+        let (title, message) = match &question.state {
+            QuestionState::Answered { by, answer, resolution, .. }
+                if resolution.mode == ResolutionMode::UserReply =>
+            {
+                let answer = words::cut(&words::plain(answer), 200);
+                let first = format!("{by} answered first, with “{answer}”. The first answer stands.");
+                ("Somebody was faster", first)
+            }
+            QuestionState::Answered { .. } | QuestionState::Expired { .. } => {
+                (TOO_LATE, "the time for this question was up before it arrived.".to_owned())
+            }
+            QuestionState::Withdrawn { .. } => {
+                (TOO_LATE, "the question had been withdrawn before it arrived.".to_owned())
+            }
+            QuestionState::Open => (TOO_LATE, "send it again.".to_owned()),
+        };
+        Late { title, message: format!("Your answer was not used: {message}"), kept: form.kept() }
     }
 }
 

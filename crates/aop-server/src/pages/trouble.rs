@@ -42,7 +42,6 @@ impl From<Refusal> for Trouble {
         }
         let title = match status {
             403 => "That is not allowed",
-            409 => "Somebody was faster",
             503 => "The store cannot be reached",
             _ => "That did not work",
         };

@@ -229,6 +229,7 @@ fn a_double_click_is_one_answer_and_a_late_one_keeps_its_text() {
         let late = send("1", operation);
         assert_eq!(late.status, 409, "{late:?}");
         assert!(late.body.contains("Ada &#60;L&#62; answered first, with “yes”"), "{}", late.body);
+        assert!(late.body.contains(">Somebody was faster</h2>"), "{}", late.body);
         assert!(late.body.contains(">no</textarea>"), "{}", late.body);
     }
     let page = visit.get(&path).body;
@@ -237,6 +238,22 @@ fn a_double_click_is_one_answer_and_a_late_one_keeps_its_text() {
             && page.contains("Next question") | page.contains("Back to the inbox")
     );
     assert_eq!(project.feature("shop")["status"], "planning");
+}
+
+#[test]
+fn an_answer_that_nobodys_came_before_is_late_and_not_beaten() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{id}");
+    let csrf = visit.hidden(&path, "csrf");
+    assert_eq!(visit.post(&format!("{path}/withdraw"), &[("csrf", &csrf)]).status, 303);
+    let late = visit.post(&format!("{path}/answer"), &[("csrf", &csrf), ("f0", "0")]);
+    assert_eq!(late.status, 409, "{late:?}");
+    assert!(late.body.contains(">Your answer came too late</h2>"), "{}", late.body);
+    assert!(late.body.contains("not used: the question had been withdrawn"), "{}", late.body);
+    assert!(!late.body.contains("Somebody was faster"), "{}", late.body);
 }
 
 #[test]
