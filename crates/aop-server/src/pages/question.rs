@@ -11,7 +11,7 @@ use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
-use aop_kernel::question::{Question, QuestionState, ResolutionMode};
+use aop_kernel::question::{Asked, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
@@ -213,7 +213,7 @@ async fn view(
         session: asked.session_id.clone(),
         engine: engine.or_else(|| feature.and_then(|feature| feature.engine)),
         cwd: asked.engine_ref.as_ref().map(|engine| engine.cwd.clone()).filter(|cwd| !cwd.is_empty()),
-        details: asked.details.iter().flatten().map(|(key, value)| (key.clone(), detail(value))).collect(),
+        details: details(asked),
         // Without the asking itself, which the whole page is about.
         log: before.filter(|(_, words)| !words.contains(id.as_str())).take(LINES).collect(),
         earlier,
@@ -221,7 +221,40 @@ async fn view(
     })
 }
 
+/// What else the asker wants shown, and what an engine's own question says beside its prompt and options.
+fn details(asked: &Asked) -> Vec<(String, String)> {
+    let says = |value: &&Value| match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    };
+    let own = ["context", "required_fields", "ui_hints"].into_iter().filter_map(|key| {
+        let value = asked.interaction.as_ref()?.get(key).filter(says)?;
+        Some((key.to_owned(), detail(value)))
+    });
+    let given = asked.details.iter().flatten().map(|(key, value)| (key.clone(), detail(value)));
+    given.chain(own).collect()
+}
+
 fn detail(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
     words::cut(&text, DETAIL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::fixture::asked;
+
+    #[test]
+    fn what_an_engines_own_question_says_beside_its_prompt_stands_under_the_details() {
+        let changes = json!({"details": {"a": "b"}, "interaction": {"prompt": "p", "kind": "open_text",
+            "required_fields": ["db", "key"], "ui_hints": {}, "context": {"file": "x.rs"}}});
+        let details = details(&asked(changes));
+        let names: Vec<&str> = details.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "context", "required_fields"]);
+        assert!(details[1].1.contains("x.rs") && details[2].1.contains("\"key\""), "{details:?}");
+    }
 }
