@@ -6,6 +6,7 @@ use super::guard::Peer;
 use super::reply::Refused;
 use super::sessions::Session;
 use super::{App, Shared};
+use crate::pages::Trouble;
 use crate::secret::Sealed;
 use crate::tokens::{self, Bearer};
 use aop_kernel::role::Caller;
@@ -124,7 +125,7 @@ impl FromRequestParts<Shared> for Visitor {
                 let next = super::login::local_path(next).unwrap_or("/");
                 Err(Redirect::to(&format!("/login?next={next}")).into_response())
             }
-            Err(refusal) => Err(Refused::from(refusal).into_response()),
+            Err(refusal) => Err(Trouble::from(refusal).into_response()),
         }
     }
 }
@@ -157,15 +158,16 @@ impl FromRequest<Shared> for SignedForm {
         let csrf = fields.iter().position(|(name, _)| name == CSRF_FIELD);
         let csrf = csrf.map(|place| fields.remove(place).1);
         if !csrf.is_some_and(|csrf| same(visitor.csrf(), &csrf)) {
-            let refusal = forged("the form does not come from a page of this session");
-            return Err(Refused::from(refusal).into_response());
+            let refusal = forged("the form does not come from a page of this session")
+                .hint("if you signed in again since it was shown, go back, load it again and send the form from there");
+            return Err(Trouble::from(refusal).into_response());
         }
         Ok(SignedForm { visitor, fields })
     }
 }
 
 /// The fields of a form.
-pub(super) async fn fields(request: Request) -> Result<Vec<(String, String)>, Refused> {
+pub(super) async fn fields(request: Request) -> Result<Vec<(String, String)>, Trouble> {
     let form = axum::Form::<Vec<(String, String)>>::from_request(request, &()).await;
     form.map(|axum::Form(fields)| fields).map_err(|rejection| {
         Refusal::invalid_argument(format!("the form cannot be read: {}", rejection.body_text()))

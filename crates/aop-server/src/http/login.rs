@@ -2,10 +2,9 @@
 //! nothing is decided by following a link. Agents' tokens do not sign in.
 
 use super::auth::{self, SignedForm};
-use super::reply::Refused;
 use super::sessions::LIFETIME;
 use super::{App, Shared};
-use crate::pages::{ICON, STYLE};
+use crate::pages::{ICON, STYLE, Trouble};
 use crate::tokens::Bearer;
 use aop_kernel::{ErrorCode, Refusal};
 use askama::Template;
@@ -37,26 +36,28 @@ async fn show(State(app): State<Arc<App>>, link: Result<Query<Link>, QueryReject
 async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response {
     match try_sign_in(&app, request).await {
         Ok(response) => response,
-        Err(refusal) => refusal.into_response(),
+        Err(trouble) => trouble.into_response(),
     }
 }
 
-async fn try_sign_in(app: &Arc<App>, request: Request) -> Result<Response, Refused> {
+async fn try_sign_in(app: &Arc<App>, request: Request) -> Result<Response, Trouble> {
     let (parts, body) = request.into_parts();
     let peer = auth::peer(&parts);
     let fields = auth::fields(Request::from_parts(parts, body)).await?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.trim());
     let next = field("next").map(str::to_owned);
     let found = auth::bearer(app, field("token").unwrap_or_default()).await?;
-    let (token_id, name) = match found {
-        Some((id, Bearer::Operator { name })) => (id, name),
+    let found = match found {
+        Some((id, Bearer::Operator { name })) => Ok((id, name)),
         Some((_, Bearer::Agent { .. })) => {
-            return Err(Refusal::new(ErrorCode::ForbiddenForRole, "an agent's token does not sign in")
-                .hint("use an operator's: `aop token create --kind operator`")
-                .into());
+            Err(Refusal::new(ErrorCode::ForbiddenForRole, "an agent's token does not sign in")
+                .hint("use an operator's: `aop token create --kind operator`"))
         }
-        None => {
-            let refusal = app.failures.count(peer);
+        None => Err(app.failures.count(peer)),
+    };
+    let (token_id, name) = match found {
+        Ok(found) => found,
+        Err(refusal) => {
             let status = StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::UNAUTHORIZED);
             let page = page(app, &Link { token: None, next }, Some(&refusal));
             return Ok((status, Html(page)).into_response());

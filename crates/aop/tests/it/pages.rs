@@ -210,6 +210,30 @@ fn a_link_decides_nothing_and_a_form_needs_its_token() {
 }
 
 #[test]
+fn a_person_is_refused_with_a_page() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{id}/answer");
+    let csrf = visit.hidden(&format!("/questions/{id}"), "csrf");
+    let again = Visit::sign_in(&server);
+    let replaced = again.post(&path, &[("csrf", &csrf), ("f0", "0")]);
+    assert_eq!(replaced.status, 403, "{replaced:?}");
+    assert!(replaced.body.contains("<h1>That is not allowed</h1>"), "{}", replaced.body);
+    assert!(replaced.body.contains("go back, load it again"), "{}", replaced.body);
+    let made = project.run(&["token", "create", "--kind", "agent", "--feature-id", "shop"]).data();
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let token = made["token"].as_str().unwrap();
+    let agent = server.request("POST", "/login", &form, &format!("token={token}"));
+    assert_eq!(agent.status, 403, "{agent:?}");
+    assert!(agent.body.contains("an agent&#39;s token does not sign in"), "{}", agent.body);
+    assert!(agent.body.contains("name=\"token\""), "the right one can be given at once: {}", agent.body);
+    let unread = server.request("POST", "/login", &[("Content-Type", "text/plain")], "x");
+    assert!(unread.status == 400 && unread.body.contains("<h1>"), "{unread:?}");
+}
+
+#[test]
 fn a_double_click_is_one_answer_and_a_late_one_keeps_its_text() {
     let project = Project::with_feature();
     let id = project.ask("one");
