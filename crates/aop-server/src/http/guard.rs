@@ -71,7 +71,9 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
 }
 
 /// A page of another site that a browser was tricked into sending here names that site: in `Host` when its name was
-/// bound to our address, in `Origin` otherwise.
+/// bound to our address, in `Origin` otherwise. A proxy may give its own `Host` and leave the browser's `Origin`: a page
+/// of a name that was allowed is ours on every port. No other site can be loaded under that name; what else runs on
+/// its machine shares the cookie anyway, and neither reads our answers nor knows the CSRF token.
 fn from_here(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
     let named: Vec<&str> =
         headers.get_all(header::HOST).iter().filter_map(|host| host.to_str().ok()).collect();
@@ -90,12 +92,12 @@ fn from_here(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
     for origin in headers.get_all(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or_default();
         let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        if !place.is_some_and(|place| place.eq_ignore_ascii_case(host)) {
+        if !place.is_some_and(|place| place.eq_ignore_ascii_case(host) || is_allowed(app, place)) {
             return Err(Refusal::new(
                 ErrorCode::ForbiddenForRole,
                 format!("the request comes from a page of {}", quoted(origin)),
             )
-            .hint("pages of other sites may not use this server"));
+            .hint("pages of other sites may not use this server; allow a name of its own with `aop serve --allow-host NAME`"));
         }
     }
     Ok(())
@@ -104,16 +106,23 @@ fn from_here(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
 /// Whether a `Host` is a name of this server. An address is always fine: a page that a browser loaded from an address
 /// is this server's own, whereas any name can be made to point here.
 fn is_ours(app: &App, host: &str) -> bool {
-    let Ok(authority) = host.parse::<Authority>() else { return false };
-    if authority.as_str().contains('@') {
-        return false;
-    }
-    let name = authority.host().trim_start_matches('[').trim_end_matches(']');
+    let Some(name) = name(host) else { return false };
     let address = name.parse::<IpAddr>().ok();
     let local =
         name.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback());
     let ours = if app.address.ip().is_loopback() { local } else { local || address.is_some() };
-    ours || app.hosts.iter().any(|own| own.eq_ignore_ascii_case(name))
+    ours || is_allowed(app, host)
+}
+
+/// Whether this is a name given with `--allow-host`, on any port.
+fn is_allowed(app: &App, host: &str) -> bool {
+    name(host).is_some_and(|name| app.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name)))
+}
+
+/// A host without its port.
+fn name(host: &str) -> Option<String> {
+    let authority = host.parse::<Authority>().ok().filter(|authority| !authority.as_str().contains('@'))?;
+    Some(authority.host().trim_start_matches('[').trim_end_matches(']').to_owned())
 }
 
 async fn whole(body: Body) -> Result<Bytes, Refusal> {

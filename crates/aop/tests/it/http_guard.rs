@@ -219,6 +219,19 @@ fn requests_for_other_names_and_from_other_sites_are_refused() {
         get(&[("Host", &host), ("Origin", "null")]).refused(403, "forbidden_for_role");
         get(&[("Host", &host), ("Origin", "http://localhost:1")]).refused(403, "forbidden_for_role");
     }
+    // Behind a proxy the browser names the proxy, whatever the proxy calls this server.
+    for origin in ["https://box.example", "https://box.example:8443", "http://BOX.example"] {
+        get(&[("Host", &server.address), ("Origin", origin)]).data();
+    }
+    for origin in [
+        "https://box.example.evil",
+        "https://evil@box.example",
+        "https://box.example/",
+        "box.example",
+        "ftp://box.example",
+    ] {
+        get(&[("Host", &server.address), ("Origin", origin)]).refused(403, "forbidden_for_role");
+    }
     let twice = [("Host", server.address.as_str()), ("Host", "evil.example")];
     assert_ne!(get(&twice).status, 200);
 }
