@@ -33,8 +33,9 @@
 
   // ---- live: what changed is read again and put in place; what somebody types stays where it is
   const form = $("#answer");
-  const typed = () => form && $$("input:not([type=hidden]), textarea", form).some((field) =>
+  const written = (place) => $$("input:not([type=hidden]), textarea", place).some((field) =>
     field.type === "radio" || field.type === "checkbox" ? field.checked : field.value.trim() !== "");
+  const typed = () => form && written(form);
   const close = () => {
     if (!form || form.dataset.closed) return;
     form.dataset.closed = "yes";
@@ -43,6 +44,12 @@
     $$("button, input[type=radio], input[type=checkbox]", form).forEach((field) => { field.disabled = true; });
     $$("textarea, input[type=password]", form).forEach((field) => { field.readOnly = true; });
   };
+  // Sessions end with the server. Nothing typed: to the sign-in page at once; else it stays, with a link to there.
+  const out = $("#out");
+  const signedOut = () => {
+    if (written($("main"))) out.hidden = false;
+    else location.replace(body.dataset.url);
+  };
   let wanted = false, busy = false;
   const refresh = async () => {
     if (busy) { wanted = true; return; }
@@ -50,8 +57,8 @@
     wanted = false;
     try {
       const reply = await fetch(body.dataset.url, { cache: "no-store", headers: { Accept: "text/html" } });
-      if (reply.redirected) { location.reload(); return; }
-      if (reply.ok) put(new DOMParser().parseFromString(await reply.text(), "text/html"));
+      if (reply.redirected) signedOut();
+      else if (reply.ok) put(new DOMParser().parseFromString(await reply.text(), "text/html"));
     } catch { wanted = true; }
     setTimeout(() => { busy = false; if (wanted) refresh(); }, 400);
   };
@@ -62,6 +69,10 @@
       if (now) old.replaceWith(document.adoptNode(now));
     }
     document.title = fresh.title;
+    // Who signed in again has a new session, and forms that are open go on in it.
+    const csrf = $("input[name=csrf]", fresh).value;
+    $$("input[name=csrf]").forEach((field) => { field.value = csrf; });
+    out.hidden = true;
     if ($("#outcome .outcome")) close();
     if (key) pick($$("[data-key]").find((card) => card.dataset.key === key), document.activeElement === body);
     tick();
@@ -76,18 +87,26 @@
     }
     refresh();
   };
-  let source = null, seen = body.dataset.seq;
+  let source = null, again = false, seen = body.dataset.seq;
   const live = $("#live");
   const listen = () => {
     if (source || !live) return;
     source = new EventSource(`/events?after=${encodeURIComponent(seen)}`);
-    source.onopen = () => { live.hidden = false; live.textContent = "Live"; live.classList.remove("off"); };
+    source.onopen = () => {
+      live.hidden = false;
+      live.textContent = "Live";
+      live.classList.remove("off");
+      // What else changed meanwhile is no event: the server, or who is signed in.
+      if (again) refresh();
+      again = true;
+    };
     source.onmessage = (message) => { seen = message.lastEventId; told(JSON.parse(message.data)); };
     source.onerror = () => {
       live.hidden = false;
       live.textContent = "Reconnecting…";
       live.classList.add("off");
-      if (source.readyState === EventSource.CLOSED) { source = null; setTimeout(listen, 3000); }
+      // The server answers and refuses: the page itself tells why.
+      if (source.readyState === EventSource.CLOSED) { source = null; refresh(); setTimeout(listen, 3000); }
     };
   };
   // A browser has six connections for one server. Pages that nobody sees give theirs back, but for the inbox, whose

@@ -167,6 +167,36 @@ fn a_late_answer_is_told_who_was_first_and_keeps_its_text() {
 }
 
 #[test]
+fn a_page_that_outlives_its_session_leads_to_signing_in_and_keeps_what_was_typed() {
+    let project = project();
+    let id = ask(&project, "one", json!({"expected_answer": null}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", "a long thought");
+    let question = browser.another_window();
+    browser.go("/");
+    browser.until_text("#live", "Live");
+    let address = server.address.clone();
+    drop(server);
+    let server = Server::start_with(&project, &["--listen", &address], &[]);
+    browser.until_at("/login?next=/");
+    browser.look_at(&question);
+    browser.until_text("#out", "Signed out: sign in again");
+    assert_eq!(browser.value("textarea"), "a long thought");
+    browser.picture("signed-out");
+    browser.another_window();
+    browser.go(&server.login_url);
+    browser.click("form button");
+    browser.until_at("/");
+    browser.look_at(&question);
+    browser.until("the notice is gone", |browser| browser.text("#out").is_empty());
+    browser.click("#answer button.main");
+    browser.until_text("#outcome", "human answered");
+    assert_eq!(record(&project, &id)["answer"], "a long thought");
+}
+
+#[test]
 fn keys_alone_are_enough() {
     let project = project();
     let first = ask(&project, "one", json!({"prompt": "First?"}));

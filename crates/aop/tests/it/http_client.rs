@@ -59,7 +59,11 @@ impl Server {
 
     /// A server, or what it said instead of starting.
     pub(crate) fn attempt(project: &Project, args: &[&str], variables: &[(&str, &str)]) -> Result<Self, Run> {
-        let mut command = project.command(&[&["serve", "--listen", "127.0.0.1:0"], args].concat());
+        let mut command = project.command(&["serve"]);
+        if !args.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command.args(args);
         command.envs(variables.iter().copied());
         command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
         let mut child = command.spawn().unwrap();
