@@ -12,6 +12,7 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
+use std::ffi::OsString;
 use std::path::Path as Folder;
 use std::process::Stdio;
 use std::time::Duration;
@@ -80,23 +81,29 @@ async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String
 }
 
 /// The difference since the branch began, and whether it was cut.
-async fn difference(worktree: &Folder) -> Result<(String, bool), String> {
+pub(super) async fn difference(worktree: &Folder) -> Result<(String, bool), String> {
     // The project's own checkout is three folders up: `.aop/worktrees/ID`.
     let root = worktree.ancestors().nth(3).unwrap_or(worktree);
-    let (main, _) = git(root, &["rev-parse", "HEAD"]).await?;
-    let (base, _) = git(worktree, &["merge-base", "HEAD", main.trim()]).await?;
-    git(
-        worktree,
-        &["diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", base.trim(), "--"],
-    )
-    .await
+    let (main, _) = git(root, &[], &["rev-parse", "HEAD"]).await?;
+    let variables = super::worktree::variables(root, worktree).await?;
+    let (base, _) = git(worktree, &variables, &["merge-base", "HEAD", main.trim()]).await?;
+    // A repository inside the worktree would be asked with its own settings.
+    let quiet = ["--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--submodule=short"];
+    let diff = [&["diff", "--no-color", "--find-renames"], &quiet[..], &[base.trim(), "--"]].concat();
+    git(worktree, &variables, &diff).await
 }
 
-async fn git(folder: &Folder, args: &[&str]) -> Result<(String, bool), String> {
+/// What git says in a folder, under these variables, and whether it was cut.
+pub(super) async fn git(
+    folder: &Folder,
+    variables: &[(String, OsString)],
+    args: &[&str],
+) -> Result<(String, bool), String> {
     let mut command = Command::new("git");
     // Programs that the worktree's own settings name are not started from here.
     command.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "--no-optional-locks"]);
     command.args(args).current_dir(folder).env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_TERMINAL_PROMPT", "0");
+    command.envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     let mut child = command.spawn().map_err(|error| format!("git does not start: {error}"))?;
     let read = async {

@@ -2,8 +2,8 @@
 //! script keeps open pages up to date and adds keys. Like every surface it decides nothing.
 //!
 //! One file for each page with its view; `form` is the form of a question, `words` says what people read, `markdown`
-//! makes agents' texts harmless, `signs` has what would be obeyed or not seen, `assets` holds the files, `trouble` the
-//! pages for when something is wrong.
+//! makes agents' texts harmless, `signs` has what would be obeyed or not seen, `worktree` what git may do in the folder
+//! of an agent; `assets` holds the files, `trouble` the pages for when something is wrong.
 
 mod activity;
 mod assets;
@@ -23,6 +23,7 @@ mod signs;
 mod transcripts;
 mod trouble;
 mod words;
+mod worktree;
 
 pub(crate) use assets::{ICON, STYLE};
 pub(crate) use trouble::Trouble;
