@@ -105,6 +105,24 @@ fn an_agents_token_asks_and_reads_its_feature_and_never_answers() {
 }
 
 #[test]
+fn the_api_gives_a_secret_to_nobody() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let (_, agent) = token(&project, &["--kind", "agent", "--feature-id", "shop"]);
+    let mut input = question("shop", "op-1");
+    input["expected_answer"] = Value::Null;
+    input["spec"] = json!({"version": 1, "topic": "login", "questions": [{"id": "key", "header": "Key",
+        "question": "Key?", "kind": "free_text", "required": true, "secret": true}]});
+    let asked = server.send_as(&agent, "POST", "/api/v1/questions", &input).data();
+    let path = format!("/api/v1/questions/{}", asked["question_id"].as_str().unwrap());
+    server.send("POST", &format!("{path}/answer"), &json!({"answer": {"key": "s3cret"}})).data();
+    for (who, end) in [(&agent, ""), (&agent, "/wait?timeout_s=1"), (&server.token, "")] {
+        let told = server.send_as(who, "GET", &format!("{path}{end}"), &Value::Null).data();
+        assert_eq!(told["answer"], json!({"key": {"redacted": true}}));
+    }
+}
+
+#[test]
 fn an_operator_answers_under_the_name_of_the_token() {
     let project = Project::with_feature();
     let server = Server::start(&project);
