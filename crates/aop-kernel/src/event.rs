@@ -233,7 +233,7 @@ impl Snapshot {
                 self.questions.push((**question).clone());
                 if let Some(feature) = &mut self.feature {
                     feature.open_question_count += 1;
-                    feature.work.asked_again(question.reopened_from.as_ref(), &question.id);
+                    feature.work.asked_again(question);
                 }
             }
             Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {

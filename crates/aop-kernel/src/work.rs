@@ -4,6 +4,7 @@
 use crate::event::Event;
 use crate::feature::Feature;
 use crate::ids::QuestionId;
+use crate::question::Question;
 use crate::role::Role;
 use crate::status::Status;
 use crate::time::Timestamp;
@@ -35,9 +36,9 @@ pub struct Work {
     /// The phase's worker is done: it goes on (true) or back to the builder (false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished: Option<bool>,
-    /// The question whose end its session has not been told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reply: Option<PendingReply>,
+    /// The questions whose end their sessions have not been told, in the order in which they are told. Mostly one.
+    #[serde(rename = "reply", with = "one_or_more", skip_serializing_if = "Vec::is_empty")]
+    pub replies: Vec<PendingReply>,
     /// The commit that passed the checks after qa.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checked: Option<String>,
@@ -161,19 +162,44 @@ impl Work {
         self.turn.is_some() || self.check.is_some()
     }
 
-    /// A question that a session waits for was asked again: the new one has its end.
-    pub(crate) fn asked_again(&mut self, old: Option<&QuestionId>, new: &QuestionId) {
-        if let (Some(reply), Some(old)) = (&mut self.reply, old)
-            && reply.question_id == *old
-        {
-            reply.question_id = new.clone();
+    /// The question whose end the session of this role is told next.
+    pub fn owed_to(&self, role: Role) -> Option<&QuestionId> {
+        self.replies.iter().find(|reply| reply.role == role).map(|reply| &reply.question_id)
+    }
+
+    /// Whether the session that asked has not been told how it ended: its call is still open.
+    pub(crate) fn waits_for(&self, question: &Question) -> bool {
+        let asked_now =
+            |turn: &TurnInHand| turn.role == question.asked.role && question.created_at >= turn.since;
+        self.replies.iter().any(|reply| reply.question_id == question.id)
+            || self.turn.as_ref().is_some_and(asked_now)
+    }
+
+    /// A worker's question was asked again: the end of the new one is what its session is told, and until then the
+    /// worker is not done, whatever it did without the answer.
+    pub(crate) fn asked_again(&mut self, new: &Question) {
+        let (Some(old), role) = (&new.reopened_from, new.asked.role) else { return };
+        if let Some(reply) = self.replies.iter_mut().find(|reply| reply.question_id == *old) {
+            reply.question_id = new.id.clone();
+        } else if new.asked.blocking && role.is_worker() {
+            self.owe(&new.id, role);
+        }
+        if self.owed_to(role) == Some(&new.id) && self.phase.and_then(Status::worker) == Some(role) {
+            (self.finished, self.check) = (None, None);
+        }
+    }
+
+    fn owe(&mut self, question_id: &QuestionId, role: Role) {
+        if !self.replies.iter().any(|reply| reply.question_id == *question_id) {
+            self.replies.push(PendingReply { question_id: question_id.clone(), role });
         }
     }
 
     /// A phase that is entered anew counts from the start; one that is returned to after a question goes on.
     pub(crate) fn status_changed(&mut self, from: Status, to: Status) {
         if to.is_terminal() {
-            (self.turn, self.check, self.reply) = (None, None, None);
+            (self.turn, self.check) = (None, None);
+            self.replies.clear();
         }
         if from == Status::Blocked && to != Status::AwaitingInput {
             // A person sent it on: what failed before counts no more.
@@ -187,6 +213,10 @@ impl Work {
             (self.turn, self.check, self.finished) = (None, None, None);
             (self.attempt, self.failures) = (0, 0);
             self.phase = Some(to);
+            self.checked = None;
+        }
+        if to.worker().is_some_and(|worker| self.owed_to(worker).is_some()) {
+            // What passed did so before the worker had its answer.
             self.checked = None;
         }
     }
@@ -203,9 +233,7 @@ impl Feature {
                 work.attempt = *attempt;
                 work.phase = Some(phase);
                 work.checked = None;
-                if reply_to.is_some() {
-                    work.reply = None;
-                }
+                work.replies.retain(|reply| Some(&reply.question_id) != reply_to.as_ref());
                 let (claim, reply_to) = (claim.clone(), reply_to.clone());
                 work.turn = Some(TurnInHand { claim, epoch: *epoch, role: *role, reply_to, since: at });
                 self.role = Some(*role);
@@ -253,20 +281,54 @@ impl Work {
         match end {
             TurnEnd::Final { goes_on, .. } => {
                 self.failures = 0;
-                self.finished = Some(*goes_on);
+                // Whoever has not been told everything takes another turn.
+                self.finished = self.owed_to(role).is_none().then_some(*goes_on);
             }
             TurnEnd::AskUser { question_id, blocking } => {
                 self.failures = 0;
                 if *blocking {
-                    self.reply = Some(PendingReply { question_id: question_id.clone(), role });
+                    self.owe(question_id, role);
                 }
             }
             TurnEnd::Error { delivered, .. } => {
                 self.failures += 1;
-                let owed = turn.and_then(|turn| turn.reply_to).filter(|_| !delivered);
-                // Nobody has told the session yet, so whoever tries again has to.
-                self.reply = owed.map(|question_id| PendingReply { question_id, role }).or(self.reply.take());
+                if let Some(question_id) = turn.and_then(|turn| turn.reply_to).filter(|_| !delivered) {
+                    // Nobody has told the session yet, so whoever tries again has to.
+                    self.replies.insert(0, PendingReply { question_id, role });
+                }
             }
         }
+    }
+}
+
+/// One reply is written as itself: that is what there mostly is, and all there was before there could be several.
+mod one_or_more {
+    use super::PendingReply;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        One(PendingReply),
+        More(Vec<PendingReply>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        replies: &[PendingReply],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match replies {
+            [one] => one.serialize(serializer),
+            more => more.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<PendingReply>, D::Error> {
+        Ok(match Written::deserialize(deserializer)? {
+            Written::One(one) => vec![one],
+            Written::More(more) => more,
+        })
     }
 }

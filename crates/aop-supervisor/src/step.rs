@@ -50,11 +50,8 @@ pub(crate) fn next_step(feature: &Feature) -> Step {
 
 /// The end of a question is told to the session that waits for it, once: its claim carries the question's name.
 fn new_turn(feature: &Feature, worker: Role) -> Step {
-    match feature.work.reply.as_ref().filter(|reply| reply.role == worker) {
-        Some(reply) => Step::Turn {
-            claim: format!("reply:{}", reply.question_id),
-            reply_to: Some(reply.question_id.clone()),
-        },
+    match feature.work.owed_to(worker) {
+        Some(question) => Step::Turn { claim: format!("reply:{question}"), reply_to: Some(question.clone()) },
         None => {
             Step::Turn { claim: format!("turn:{}:{}", feature.id, feature.work.turns + 1), reply_to: None }
         }

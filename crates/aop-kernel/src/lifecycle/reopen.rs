@@ -11,6 +11,7 @@ use crate::ids::{FeatureId, QuestionId};
 use crate::policy::Rules;
 use crate::question::{Question, QuestionState, ResumeStatus};
 use serde_json::json;
+use std::sync::Arc;
 
 /// `feature.question_reopen`
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,12 @@ impl Reopen {
         }
         let resume_status = old.resume_status.clone().unwrap_or(ResumeStatus::Known(status));
         let timeout_ms = asked_for(&old);
-        open(&mut draft, old.asked, timeout_ms, resume_status, Some(old.id), rules);
+        let mut asked = Arc::clone(&old.asked);
+        if asked.engine_ref.is_some() && !draft.feature()?.work.waits_for(&old) {
+            // Its session was told that there is no answer: no call of it waits for one any more.
+            Arc::make_mut(&mut asked).engine_ref = None;
+        }
+        open(&mut draft, asked, timeout_ms, resume_status, Some(old.id), rules);
         let id = &draft.moment.question_id;
         let data = json!({"question_id": id, "status": "open", "feature_status": draft.status()});
         Ok(draft.finish(&data))

@@ -46,8 +46,7 @@ impl BeginTurn {
             None if work.finished.is_some() => return Err(moved_on(feature, "its phase is done")),
             None if work.check.is_some() => return Err(moved_on(feature, "it is being checked")),
             None => {
-                let owed = work.reply.as_ref().map(|reply| &reply.question_id);
-                if self.reply_to.is_some() && owed != self.reply_to.as_ref() {
+                if self.reply_to.is_some() && work.owed_to(self.role) != self.reply_to.as_ref() {
                     return Err(moved_on(feature, "no session of it waits for that question"));
                 }
                 attempt = if work.phase == Some(feature.status) { work.attempt + 1 } else { 1 };
@@ -96,7 +95,10 @@ impl EndTurn {
             draft.emit(Event::Noted { note: note.clone() });
         }
         draft.emit(Event::TurnEnded { claim: self.claim.clone(), role, end: self.end.clone() });
-        follow(&mut draft, self.to.as_ref());
+        let is_done = draft.feature()?.work.finished.is_some();
+        if is_done || !matches!(self.end, TurnEnd::Final { .. }) {
+            follow(&mut draft, self.to.as_ref());
+        }
         let data = json!({"feature_id": self.feature_id, "claim": self.claim, "status": draft.status()});
         Ok(draft.finish(&data))
     }

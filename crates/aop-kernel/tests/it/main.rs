@@ -1,6 +1,7 @@
 //! The kernel from outside: rules that need a state no store would give, or every state there is.
 #![cfg(test)]
 
+mod asked_again;
 mod expiry;
 mod json;
 mod lifecycle;

@@ -2,13 +2,15 @@
 
 use aop_kernel::envelope::Refusal;
 use aop_kernel::event::Snapshot;
-use aop_kernel::ids::QuestionId;
-use aop_kernel::lifecycle::{self, Moment, Outcome, Request};
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::lifecycle::{self, BeginTurn, Command, EndTurn, Moment, Outcome, Request};
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::{Call, Tool, parse};
-use serde_json::{Value, json};
+use aop_kernel::tools::{Call, Tool, parse, runner_request};
+use aop_kernel::work::TurnEnd;
+use serde_json::{Map, Value, json};
 
 /// Where a test's time begins.
 pub(crate) const START: i64 = 1_772_661_600_000;
@@ -55,6 +57,43 @@ pub(crate) fn after(
         state.evolve(&event);
     }
     state
+}
+
+/// Decides something a runner does.
+pub(crate) fn decide_work(state: &Snapshot, command: Command) -> Result<Outcome, Refusal> {
+    let moment = Moment { now: Timestamp::from_millis(START), question_id: id(0) };
+    let request = runner_request(command, "op", "test").unwrap();
+    lifecycle::apply(state, &request, &moment, &rules(HumanInput::default()))
+}
+
+/// The state after something a runner did.
+pub(crate) fn worked(mut state: Snapshot, command: Command) -> Snapshot {
+    for event in decide_work(&state, command).unwrap().events {
+        state.evolve(&event);
+    }
+    state
+}
+
+/// A turn of this role begins, with the end of a question or without.
+pub(crate) fn begins(state: Snapshot, role: Role, reply_to: Option<QuestionId>) -> Snapshot {
+    let feature_id = FeatureId::parse("a").unwrap();
+    let (claim, engine) = ("claim".to_owned(), "scripted".to_owned());
+    worked(state, Command::BeginTurn(BeginTurn { feature_id, claim, epoch: 1, role, engine, reply_to }))
+}
+
+/// It ends like this.
+pub(crate) fn ends(state: Snapshot, end: TurnEnd, to: Option<Status>) -> Snapshot {
+    let (feature_id, claim) = (FeatureId::parse("a").unwrap(), "claim".to_owned());
+    let to = to.map(|to| (to, String::new()));
+    worked(
+        state,
+        Command::EndTurn(Box::new(EndTurn { feature_id, claim, epoch: 1, end, notes: Vec::new(), to })),
+    )
+}
+
+/// It is done.
+pub(crate) fn finishes(state: Snapshot, to: Option<Status>) -> Snapshot {
+    ends(state, TurnEnd::Final { result: Map::new(), goes_on: true }, to)
 }
 
 pub(crate) fn feature() -> Snapshot {

@@ -84,10 +84,13 @@ impl Turn<'_> {
     }
 }
 
-/// Whether it was this conversation that asked. Another has no call that could be answered: it is told in words.
+/// Whether it was this conversation that asked and still waits. Another has no call that could be answered, and neither
+/// has one that a person asked again after all: they are told in words.
 fn asked_it(session: &SessionRef, question: &Question) -> bool {
-    let asker = question.asked.engine_ref.as_ref();
-    asker.is_none_or(|asker| asker.engine == session.engine.as_str() && asker.session == session.session)
+    match &question.asked.engine_ref {
+        Some(asker) => asker.engine == session.engine.as_str() && asker.session == session.session,
+        None => question.reopened_from.is_none(),
+    }
 }
 
 /// The end of a question for the session that asked it.

@@ -223,11 +223,16 @@ impl Turn<'_> {
         let Some(in_hand) = &self.feature.work.turn else { return Ok(None) };
         let asked = self.context.questions_since(&self.feature.id, in_hand.since).await?;
         let role = phase::kernel_role(self.role);
-        for question in
-            asked.into_iter().rev().filter(|asked| asked.asked.role == role && asked.asked.blocking)
-        {
-            if !self.was_told(&question).await? {
-                return Ok(Some(question));
+        // What a person asked again is not this turn's, unless this turn asked it first: it has a turn of its own.
+        let is_own = |question: &Question| {
+            let again = question.reopened_from.as_ref();
+            again.is_none_or(|old| asked.iter().any(|question| question.id == *old))
+        };
+        let owed =
+            |question: &&Question| question.asked.role == role && question.asked.blocking && is_own(question);
+        for question in asked.iter().rev().filter(owed) {
+            if !self.was_told(question).await? {
+                return Ok(Some(question.clone()));
             }
         }
         Ok(None)

@@ -257,6 +257,10 @@ impl Model {
                 assert_eq!(human_input.resume_status.is_some(), feature.status == Status::AwaitingInput);
                 assert!(feature.status != Status::Blocked || feature.blocked_from.is_some(), "{feature:?}");
                 assert!(!feature.status.is_terminal() || open.is_empty());
+                for again in blocking.iter().filter(|question| question.reopened_from.is_some()) {
+                    let told = feature.work.replies.iter().any(|reply| reply.question_id == again.id);
+                    assert!(told, "nobody would be told the end of {}: {feature:?}", again.id);
+                }
             }
             side.no_answer_lost_or_changed(&questions).await;
             let deadline = side.store.next_deadline().await.unwrap();
