@@ -281,9 +281,16 @@ impl Snapshot {
         feature.blocked_from = match (from, to) {
             // While a blocked feature waits for an answer it still knows the phase it came from.
             (Status::Blocked, Status::AwaitingInput) => feature.blocked_from,
-            (Status::AwaitingInput, Status::Blocked) => feature
-                .blocked_from
-                .or_else(|| feature.waiting.as_ref().and_then(|waiting| waiting.resume_status.target())),
+            // So does one that will be blocked: its question was first asked while it was.
+            (from, Status::AwaitingInput) => waiting
+                .as_ref()
+                .and_then(|waiting| waiting.resume_status.target())
+                .filter(|to| *to == Status::Blocked)
+                .map(|_| from),
+            (Status::AwaitingInput, Status::Blocked) => {
+                let asked_in = feature.waiting.as_ref().and_then(|waiting| waiting.resume_status.target());
+                feature.blocked_from.or(asked_in).or(Some(Status::Planning))
+            }
             (from, Status::Blocked) => Some(from),
             _ => None,
         };

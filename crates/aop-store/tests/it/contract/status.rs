@@ -12,6 +12,7 @@ on_every_backend!(
     status_every_action_is_refused_while_awaiting_input,
     status_blocked_remembers_its_phase_and_retry_returns_there,
     status_blocked_from_survives_a_question_asked_while_blocked,
+    status_blocked_from_is_the_phase_in_which_a_question_of_a_blocked_time_was_asked_again,
     status_retry_only_of_what_is_blocked,
     status_cancel_ends_every_feature_that_has_not_ended,
 );
@@ -79,6 +80,29 @@ async fn status_blocked_from_survives_a_question_asked_while_blocked(w: &World) 
     assert_eq!(w.show("a").await.blocked_from, Some(Status::Qa), "also when that question expires");
     w.retry("a").await.unwrap();
     assert_eq!(w.status("a").await, Status::Qa);
+}
+
+async fn status_blocked_from_is_the_phase_in_which_a_question_of_a_blocked_time_was_asked_again(w: &World) {
+    for phase in [Status::Planning, Status::Building, Status::Qa, Status::ReadyToMerge] {
+        for expires in [false, true] {
+            let id = format!("{phase}-{expires}");
+            w.feature_in(&id, phase).await;
+            w.transition(&id, Status::Blocked).await.unwrap();
+            let old = w.ask(&id).await;
+            w.withdraw(&id, &old).await.unwrap();
+            w.retry(&id).await.unwrap();
+            let again = w.reopen(&id, &old).await.unwrap();
+            assert_eq!(w.show(&id).await.waiting.unwrap().resume_status.as_str(), "blocked", "the original");
+            if expires {
+                w.later(crate::support::QUARTER);
+            } else {
+                w.answer(&id, again["question_id"].as_str().unwrap(), json!("left")).await.unwrap();
+            }
+            let feature = w.show(&id).await;
+            assert_eq!((feature.status, feature.blocked_from), (Status::Blocked, Some(phase)), "{id}");
+            assert_eq!(w.retry(&id).await.unwrap()["status"], json!(phase), "{id}");
+        }
+    }
 }
 
 async fn status_retry_only_of_what_is_blocked(w: &World) {

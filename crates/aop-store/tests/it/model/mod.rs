@@ -255,7 +255,11 @@ impl Model {
                 let human_input = feature.human_input();
                 assert_eq!(human_input.open_question_id.as_ref(), waits_for);
                 assert_eq!(human_input.resume_status.is_some(), feature.status == Status::AwaitingInput);
-                assert!(feature.status != Status::Blocked || feature.blocked_from.is_some(), "{feature:?}");
+                let phase = feature
+                    .blocked_from
+                    .filter(|from| from.worker().is_some() || *from == Status::ReadyToMerge);
+                assert_eq!(phase, feature.blocked_from, "{feature:?}");
+                assert!(feature.status != Status::Blocked || phase.is_some(), "{feature:?}");
                 assert!(!feature.status.is_terminal() || open.is_empty());
                 for again in blocking.iter().filter(|question| question.reopened_from.is_some()) {
                     let told = feature.work.replies.iter().any(|reply| reply.question_id == again.id);
