@@ -217,7 +217,9 @@ impl Snapshot {
                     updated_at: at,
                 });
             }
-            Event::StatusChanged { from, to, reason } => self.move_to(*from, *to, reason.as_deref(), at),
+            Event::StatusChanged { from, to, reason } => {
+                self.move_to(*from, *to, reason.as_deref(), stamped);
+            }
             Event::Noted { .. } => {}
             Event::TurnBegan { .. }
             | Event::TurnContinued { .. }
@@ -268,12 +270,13 @@ impl Snapshot {
         }
     }
 
-    fn move_to(&mut self, from: Status, to: Status, reason: Option<&str>, at: Timestamp) {
+    fn move_to(&mut self, from: Status, to: Status, reason: Option<&str>, stamped: &Stamped) {
         let blocking = self.questions.iter().find(|question| question.is_open() && question.asked.blocking);
         let waiting = (to == Status::AwaitingInput).then_some(blocking).flatten().map(|question| Waiting {
             question_id: question.id.clone(),
-            since: at,
+            since: stamped.at,
             role: question.asked.role,
+            by_human: stamped.actor == Actor::Human && question.asked.role.is_worker(),
             // A blocking question always has one; the status before it is what it would be.
             resume_status: question.resume_status.clone().unwrap_or(ResumeStatus::Known(from)),
         });

@@ -15,8 +15,11 @@ pub struct Waiting {
     pub question_id: QuestionId,
     /// Since when.
     pub since: Timestamp,
-    /// Who asked.
+    /// Whose question it is.
     pub role: Role,
+    /// A person opened it in a worker's name: the worker does not know of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_human: bool,
     /// Where the feature returns to.
     pub resume_status: ResumeStatus,
 }

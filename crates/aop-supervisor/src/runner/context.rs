@@ -275,11 +275,13 @@ impl Context {
         }
     }
 
-    /// Stops the work on a feature that somebody else has stopped: a person asked something about it, moved it or
-    /// cancelled it. A worker's own question does not: its engine parks by itself.
+    /// Stops the work on a feature that somebody else has stopped: a person asked something about it, in whoever's
+    /// name, moved it or cancelled it. A worker's own question does not: its engine parks by itself.
     pub(super) fn interrupt_if_moved_on(&self, feature: &Feature) {
         let goes_on = match &feature.waiting {
-            Some(waiting) => waiting.role.is_worker() && Some(waiting.role) == feature.role,
+            Some(waiting) => {
+                !waiting.by_human && waiting.role.is_worker() && Some(waiting.role) == feature.role
+            }
             None => feature.status.worker().is_some(),
         };
         if !goes_on {

@@ -6,7 +6,7 @@ use crate::run_support::{
 use crate::support::{Project, Run};
 use serde_json::{Value, json};
 
-fn spec(project: &Project, name: &str) -> String {
+pub(crate) fn spec(project: &Project, name: &str) -> String {
     let path = project.path(&format!("{name}.md"));
     std::fs::write(&path, format!("# The {name}\n")).unwrap();
     git(project, &["add", "-A"]);
@@ -334,7 +334,7 @@ fn a_file_in_the_way_refuses_the_merge_and_changes_nothing() {
     assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
 }
 
-fn packet() -> Value {
+pub(crate) fn packet() -> Value {
     json!({"novel_ask": {"version": 1, "topic": "the platform", "questions": [{"id": "platform", "header": "Platform",
         "question": "Which platform?", "kind": "single_choice", "required": true,
         "options": [{"label": "Web", "description": "a site"}, {"label": "Print", "description": "paper"}]}]},
@@ -500,51 +500,6 @@ fn a_question_that_expired_and_is_asked_again_reaches_the_session_that_waits() {
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
     let delivered = deliveries(&project);
     assert_eq!((delivered.len(), &delivered[0]["question_id"]), (1, &again["question_id"]));
-}
-
-/// Asks a closed question again; what to answer it with.
-fn reopen(project: &Project, question: &Value) -> Value {
-    let id = question["question_id"].as_str().unwrap();
-    let again = project.run(&["reopen", "--feature-id", "shop", "--question-id", id]).data();
-    json!({"feature_id": "shop", "question_id": again["question_id"]})
-}
-
-fn withdraw(project: &Project, question: &Value) {
-    let id = question["question_id"].as_str().unwrap();
-    project.run(&["withdraw", "--feature-id", "shop", "--question-id", id]).data();
-}
-
-/// What the sessions of the scripted engine hold, as text.
-fn sessions(project: &Project) -> String {
-    let files = std::fs::read_dir(project.path(".aop/scripted/sessions")).unwrap();
-    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
-}
-
-#[test]
-fn the_answer_to_a_question_asked_again_reaches_its_worker_also_when_all_was_done_without_it() {
-    let project = workshop("");
-    let fail = json!({"finish": {"verdict": "fail", "summary": "the risk is not accepted"}});
-    script(
-        &project,
-        "shop",
-        &json!({"builder": [built(), built()], "qa": [ask("Is the risk taken?"), pass(), fail, pass()]}),
-    );
-    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
-    let question = run.question("shop");
-    withdraw(&project, &question);
-    assert_eq!(run.end().0, Some(0));
-    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
-    let again = reopen(&project, &question);
-    assert_eq!(project.answer_to(&again, "no").data()["feature_status"], "qa");
-    project.run(&["merge", "--feature-id", "shop"]).refused("invalid_status_transition", 1);
-    let (code, lines) = Running::start(&project, &[]).end();
-    assert_eq!(code, Some(0));
-    let began = lines.iter().filter(|line| line["type"] == "turn.began").collect::<Vec<_>>();
-    assert_eq!((&began[0]["role"], &began[0]["reply_to"]), (&json!("qa"), &again["question_id"]));
-    assert!(lines.iter().any(|line| line["from"] == "qa" && line["to"] == "building"), "qa has decided anew");
-    let told = sessions(&project);
-    let words = "answered: \\\"no\\\". Act on this answer.";
-    assert!(told.contains("Is the risk taken?") && told.contains(words), "{told}");
 }
 
 #[test]

@@ -1,0 +1,104 @@
+//! What `aop run` does with questions that a person asks again.
+
+use crate::run_rules::spec;
+use crate::run_support::{Running, ask, assert_nothing_left, built, events, pass, plan, script, workshop};
+use crate::support::Project;
+use serde_json::{Value, json};
+
+/// Asks a closed question again; what to answer it with.
+fn reopen(project: &Project, question: &Value) -> Value {
+    let id = question["question_id"].as_str().unwrap();
+    let again = project.run(&["reopen", "--feature-id", "shop", "--question-id", id]).data();
+    json!({"feature_id": "shop", "question_id": again["question_id"]})
+}
+
+fn withdraw(project: &Project, question: &Value) {
+    let id = question["question_id"].as_str().unwrap();
+    project.run(&["withdraw", "--feature-id", "shop", "--question-id", id]).data();
+}
+
+/// What the sessions of the scripted engine hold, as text.
+fn sessions(project: &Project) -> String {
+    let files = std::fs::read_dir(project.path(".aop/scripted/sessions")).unwrap();
+    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+}
+
+/// Runs the feature until it waits; the question.
+fn parked(project: &Project) -> Value {
+    let mut run = Running::start(project, &["--exit-when-parked", &spec(project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3));
+    question
+}
+
+#[test]
+fn the_answer_to_a_question_asked_again_reaches_its_worker_also_when_all_was_done_without_it() {
+    let project = workshop("");
+    let fail = json!({"finish": {"verdict": "fail", "summary": "the risk is not accepted"}});
+    script(
+        &project,
+        "shop",
+        &json!({"builder": [built(), built()], "qa": [ask("Is the risk taken?"), pass(), fail, pass()]}),
+    );
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    withdraw(&project, &question);
+    assert_eq!(run.end().0, Some(0));
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    let again = reopen(&project, &question);
+    assert_eq!(project.answer_to(&again, "no").data()["feature_status"], "qa");
+    project.run(&["merge", "--feature-id", "shop"]).refused("invalid_status_transition", 1);
+    let (code, lines) = Running::start(&project, &[]).end();
+    assert_eq!(code, Some(0));
+    let began = lines.iter().filter(|line| line["type"] == "turn.began").collect::<Vec<_>>();
+    assert_eq!((&began[0]["role"], &began[0]["reply_to"]), (&json!("qa"), &again["question_id"]));
+    assert!(lines.iter().any(|line| line["from"] == "qa" && line["to"] == "building"), "qa has decided anew");
+    let told = sessions(&project);
+    let words = "answered: \\\"no\\\". Act on this answer.";
+    assert!(told.contains("Is the risk taken?") && told.contains(words), "{told}");
+}
+
+#[test]
+fn a_question_that_a_person_opens_in_a_workers_name_stops_the_turn() {
+    let project = workshop("");
+    let writes = json!({"write": {"path": "late.txt", "text": "late"}});
+    let steps = |then: Value| json!({"planner": [ask("Which?"), then, writes, plan(), plan()]});
+    script(&project, "shop", &steps(json!({"wait_ms": 60000})));
+    let question = parked(&project);
+    withdraw(&project, &question);
+    let mut run = Running::start(&project, &["--exit-when-parked"]);
+    run.until("the turn that is told so", |line| line["reply_to"] == question["question_id"]);
+    let again = reopen(&project, &question);
+    let (code, lines) = run.end();
+    assert_eq!(code, Some(3));
+    assert!(!lines.iter().any(|line| line["type"] == "turn.ended" && line["end"]["outcome"] == "final"));
+    assert!(!project.path(".aop/worktrees/shop/late.txt").exists(), "nobody works on it while it waits");
+    assert_nothing_left(&project);
+    script(&project, "shop", &steps(json!({"say": "quicker"})));
+    project.answer_to(&again, "no").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0), "what was cut off goes on, and is told");
+    let began = events(&project, "shop", "turn.began");
+    let told = began.iter().filter(|event| event["reply_to"] == again["question_id"]);
+    assert_eq!(told.count(), 1);
+    assert!(sessions(&project).contains("answered: \\\"no\\\""));
+}
+
+#[test]
+fn a_question_that_a_person_opens_in_a_workers_name_stops_the_check() {
+    let project = workshop("checks: { fast: [\"until test -e ../../../go; do sleep 0.05; done\"] }\n");
+    script(&project, "shop", &json!({"builder": [ask("Which?"), built(), built()]}));
+    let question = parked(&project);
+    withdraw(&project, &question);
+    let mut run = Running::start(&project, &["--exit-when-parked"]);
+    run.until("the check", |line| line["type"] == "check.began");
+    let again = reopen(&project, &question);
+    assert_eq!(run.end().0, Some(3));
+    assert_eq!(events(&project, "shop", "check.ended").len(), 0, "no check ends while it waits");
+    assert_nothing_left(&project);
+    std::fs::write(project.path("go"), "").unwrap();
+    project.answer_to(&again, "no").data();
+    let (code, lines) = Running::start(&project, &[]).end();
+    assert_eq!(code, Some(0));
+    let first = lines.iter().find(|line| line["type"] == "turn.began").unwrap();
+    assert_eq!((&first["role"], &first["reply_to"]), (&json!("builder"), &again["question_id"]));
+}
