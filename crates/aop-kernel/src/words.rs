@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 pub fn ending(question: &Question, secret: Option<&Value>) -> Option<String> {
     let (mut text, resolution) = match &question.state {
         QuestionState::Open => return None,
-        QuestionState::Answered { answer, by, resolution, .. } => {
-            (answered(secret.unwrap_or(answer), by, resolution.mode), resolution)
+        QuestionState::Answered { by, resolution, .. } => {
+            let answer = question.whole_answer(secret);
+            let told = answer.map(|answer| answered(&answer, by, resolution.mode));
+            (told.unwrap_or_else(|| LOST.to_owned()), resolution)
         }
         QuestionState::Expired { resolution } => (expired(resolution.mode).to_owned(), resolution),
         QuestionState::Withdrawn { resolution } => (WITHDRAWN.to_owned(), resolution),
@@ -62,6 +64,10 @@ pub fn expired(mode: ResolutionMode) -> &'static str {
 pub const WITHDRAWN: &str = "WITHDRAWN: the question was taken back and will not be answered. Nothing was decided, and \
     nothing was permitted. Go on without the answer, or ask something else if you cannot.";
 
+/// Answered, and the answer is gone.
+pub const LOST: &str = "LOST: the question was answered with a secret that is no longer stored, so it cannot be told. Do \
+    not guess it. Ask again if you need it, or go on without it.";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +82,7 @@ mod tests {
             expired(ResolutionMode::DeclinedByPolicy).to_owned(),
             expired(ResolutionMode::Expired).to_owned(),
             WITHDRAWN.to_owned(),
+            LOST.to_owned(),
         ];
         for (place, text) in texts.iter().enumerate() {
             assert!(texts.iter().skip(place + 1).all(|other| other != text), "{text}");

@@ -11,6 +11,7 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::question_request;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Shelf;
@@ -57,25 +58,31 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         let cause = format!("'{}' is no valid answer ({})", gate.answer_path, first.unwrap_or_default());
         return Err(in_the_way(&path, gate, feature, &cause).fact("violations", violations).into());
     }
-    let question = ask(context, feature, gate).await?;
-    let QuestionState::Answered { answer, at, by, .. } = &question.state else { return Ok(false) };
-    let secret = context.store().reveal(question.id.clone()).await?;
-    let answer = secret.unwrap_or_else(|| answer.clone());
-    let record = record(gate, &answer, &at.to_string(), by)?;
-    let document =
-        json!({"asked": digest(&gate.spec.to_json()), "sha256": hex(&record), "question_id": question.id});
+    let Some(given) = ask(context, feature, gate).await? else { return Ok(false) };
+    let record = record(gate, &given)?;
+    let document = json!({"asked": digest(&gate.spec.to_json()), "sha256": hex(&record),
+        "question_id": given.question_id});
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
     context.place(&feature.id, Shelf::Results, key, Some(document)).await?;
     if !place.write_new(&record).map_err(stuck)? && place.read().map_err(stuck)?.as_deref() != Some(&record) {
         let cause = format!("'{}' holds something that is not the answer in the store", gate.answer_path);
         return Err(in_the_way(&path, gate, feature, &cause).into());
     }
-    context.store().forget(question.id.clone()).await?;
+    context.store().forget(given.question_id).await?;
     Ok(true)
 }
 
-/// Asks, or finds what was asked. A gate that nobody answered is asked again when the feature comes back to it.
-async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Question, Stop> {
+/// What somebody answered.
+struct Given {
+    question_id: QuestionId,
+    answer: Value,
+    at: Timestamp,
+    by: String,
+}
+
+/// Asks, or finds what was asked; `None` while it is open. A gate is asked again when the feature comes back to it and
+/// nobody answered, or when the answer is gone: it was secret, and the file that it went to is no longer there.
+async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option<Given>, Stop> {
     let spec = gate.spec.to_json();
     let asked = digest(&json!([spec, gate.answer_path]));
     for round in 0..MAX_ROUNDS {
@@ -93,10 +100,17 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Questi
         let request = question_request(&caller, &input, SURFACE, &context.service.rules)?;
         let envelope = context.submit(request).await?;
         let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
-        let question = context.store().question(id).await?;
-        let Some(question) = question else { return Err(Stop::Stale) };
-        match question.state {
-            QuestionState::Open | QuestionState::Answered { .. } => return Ok(question),
+        let question = context.store().question(id).await?.ok_or(Stop::Stale)?;
+        let question = last_asked(context, question).await?;
+        match &question.state {
+            QuestionState::Open => return Ok(None),
+            QuestionState::Answered { at, by, .. } => {
+                let secret = context.store().reveal(question.id.clone()).await?;
+                if let Some(answer) = question.whole_answer(secret.as_ref()) {
+                    let (at, by) = (*at, by.clone());
+                    return Ok(Some(Given { question_id: question.id, answer, at, by }));
+                }
+            }
             QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {}
         }
     }
@@ -107,13 +121,26 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Questi
     .into())
 }
 
-fn record(gate: &Gate, answer: &Value, at: &str, by: &str) -> Result<Vec<u8>, Refusal> {
+/// The question itself, or the last one by which a person asked it again.
+async fn last_asked(context: &Context, question: Question) -> Result<Question, Stop> {
+    let mut later = context.questions_since(&question.feature_id, question.created_at).await?;
+    let mut same = vec![question.id.clone()];
+    // Oldest first, so that what was asked again is met before what asks that again.
+    later.retain(|next| {
+        let is_same = next.reopened_from.as_ref().is_some_and(|old| same.contains(old));
+        same.extend(is_same.then(|| next.id.clone()));
+        is_same
+    });
+    Ok(later.pop().unwrap_or(question))
+}
+
+fn record(gate: &Gate, given: &Given) -> Result<Vec<u8>, Refusal> {
     let unfit = |violations: Vec<aop_ask::Violation>| {
         Refusal::new(ErrorCode::Internal, "the accepted answer does not make a valid record")
             .fact("violations", violations)
     };
-    let answers = Answers::check(&gate.spec, answer).map_err(unfit)?;
-    let record = AnswerSpec::new(&gate.spec, &answers, at, by).map_err(unfit)?;
+    let answers = Answers::check(&gate.spec, &given.answer).map_err(unfit)?;
+    let record = AnswerSpec::new(&gate.spec, &answers, &given.at.to_string(), &given.by).map_err(unfit)?;
     Ok(format!("{:#}\n", record.to_json()).into_bytes())
 }
 

@@ -256,6 +256,14 @@ impl Asked {
             .collect();
         if shown == *mapping { (answer, None) } else { (Value::Object(shown), Some(answer)) }
     }
+
+    /// Whether something was taken out of a recorded answer.
+    pub(super) fn is_redacted(&self, shown: &Value) -> bool {
+        let marker = redacted();
+        let parts = shown.as_object().into_iter().flat_map(Map::values);
+        self.spec.as_ref().is_some_and(QuestionSpec::has_secret)
+            && std::iter::once(shown).chain(parts).any(|part| *part == marker)
+    }
 }
 
 /// What stands in the place of a secret. An object, because no answer to a form field is one: it can never

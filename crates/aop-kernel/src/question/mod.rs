@@ -299,6 +299,14 @@ impl Question {
         })
     }
 
+    /// The answer for whoever may have all of it; `secret` is what was put away of it. `None` when there is no answer, and
+    /// when it has a secret that is no longer stored: what stands in its place is no answer.
+    pub fn whole_answer(&self, secret: Option<&Value>) -> Option<Value> {
+        let QuestionState::Answered { answer, .. } = &self.state else { return None };
+        let is_whole = secret.is_some() || !self.asked.is_redacted(answer);
+        is_whole.then(|| secret.unwrap_or(answer).clone())
+    }
+
     /// The default that was declared for it, if there is one that would be a valid answer.
     pub fn declared_default(&self) -> Option<Value> {
         let explicit = self.asked.expected_answer.as_ref().and_then(|expected| expected.default.clone());

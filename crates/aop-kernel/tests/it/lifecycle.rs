@@ -7,6 +7,7 @@ use aop_kernel::policy::HumanInput;
 use aop_kernel::question::ResumeStatus;
 use aop_kernel::status::Status;
 use aop_kernel::tools::Tool;
+use aop_kernel::words;
 use serde_json::json;
 
 fn waiting() -> Snapshot {
@@ -72,4 +73,22 @@ fn a_refusal_leaves_no_events() {
         decide(&feature(), Tool::QuestionCreate, &asks, 2, off).unwrap_err().code.as_str(),
         "unsupported_operation"
     );
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_secret_is_never_told_as_the_answer() {
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "token", "header": "Token", "question": "?", "kind": "free_text", "required": true, "secret": true},
+        {"id": "name", "header": "Name", "question": "?", "kind": "free_text", "required": true}]});
+    let state =
+        after(feature(), Tool::QuestionCreate, &question(json!({"spec": spec})), 1, HumanInput::default());
+    let input = json!({"feature_id": "a", "question_id": id(1), "answered_by": "ann",
+        "answer": {"token": "hunter2", "name": "bo"}});
+    let answered = decide(&state, Tool::QuestionAnswer, &input, 2, HumanInput::default()).unwrap();
+    let secret = answered.secret.unwrap().answer;
+    let question = answered.state.question(&id(1)).unwrap();
+    assert_eq!(question.whole_answer(Some(&secret)), Some(json!({"token": "hunter2", "name": "bo"})));
+    assert_eq!(question.whole_answer(None), None);
+    assert_eq!(words::ending(question, None).as_deref(), Some(words::LOST));
+    assert!(words::ending(question, Some(&secret)).unwrap().contains("hunter2"));
 }

@@ -7,7 +7,7 @@ use crate::phase::{result_name, schema_of};
 use crate::prompt::{self, Briefing};
 use crate::runner::Stop;
 use aop_engine::{Driver, Input, Reply, ReplyKind, SessionRef};
-use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::question::Question;
 use aop_kernel::words;
 use aop_store::{ClaimState, Shelf};
 use aop_turn::Role;
@@ -96,14 +96,13 @@ fn asked_it(session: &SessionRef, question: &Question) -> bool {
 /// The end of a question for the session that asked it.
 pub(super) async fn reply(turn: &Turn<'_>, question: &Question) -> Result<Reply, Stop> {
     let secret = turn.context.store().reveal(question.id.clone()).await?;
-    let (kind, answer) = match &question.state {
-        QuestionState::Open => return Err(Stop::Stale),
-        QuestionState::Answered { answer, .. } => {
-            (ReplyKind::Answered, secret.clone().unwrap_or_else(|| answer.clone()))
-        }
-        QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {
-            (ReplyKind::Unanswered, Value::Null)
-        }
+    if question.is_open() {
+        return Err(Stop::Stale);
+    }
+    // An answer whose secret is gone is none: the words say so, and nothing is handed over in its place.
+    let (kind, answer) = match question.whole_answer(secret.as_ref()) {
+        Some(answer) => (ReplyKind::Answered, answer),
+        None => (ReplyKind::Unanswered, Value::Null),
     };
     let said = words::ending(question, secret.as_ref()).unwrap_or_default();
     Ok(Reply {

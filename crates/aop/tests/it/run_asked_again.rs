@@ -1,6 +1,6 @@
 //! What `aop run` does with questions that a person asks again.
 
-use crate::run_rules::spec;
+use crate::run_rules::{packet, spec};
 use crate::run_support::{Running, ask, assert_nothing_left, built, events, pass, plan, script, workshop};
 use crate::support::Project;
 use serde_json::{Value, json};
@@ -101,4 +101,25 @@ fn a_question_that_a_person_opens_in_a_workers_name_stops_the_check() {
     assert_eq!(code, Some(0));
     let first = lines.iter().find(|line| line["type"] == "turn.began").unwrap();
     assert_eq!((&first["role"], &first["reply_to"]), (&json!("builder"), &again["question_id"]));
+}
+
+#[test]
+fn a_gate_opens_on_the_answer_to_its_question_that_was_asked_again() {
+    let project = workshop("policy: { execution: { human_input: { timeout_ms: 1000 } } }\n");
+    script(&project, "shop", &json!({}));
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("planning.json"), packet().to_string()).unwrap();
+    let question = {
+        let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+        let question = run.question("shop");
+        assert_eq!(run.end().0, Some(3), "blocked by the timeout");
+        question
+    };
+    let again = reopen(&project, &question);
+    project.answer_to(&again, "Web").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(events(&project, "shop", "question.opened").len(), 2, "nobody is asked a third time");
+    let text = std::fs::read_to_string(project.path("answers/platform.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["answers"]["platform"], "Web");
 }

@@ -428,6 +428,31 @@ fn heard(project: &Project, role: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_gate_whose_secret_answer_is_gone_is_asked_anew() {
+    let project = workshop("run: { retries: 0 }\n");
+    script(&project, "shop", &json!({"planner": [{"fail": "no network"}, plan()]}));
+    let path = spec(&project, "shop");
+    let gate = json!({"novel_ask": {"version": 1, "topic": "the token", "questions": [{"id": "token",
+        "header": "Token", "question": "Which token?", "kind": "free_text", "required": true, "secret": true}]},
+        "answer_path": "answers/token.json"});
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("planning.json"), gate.to_string()).unwrap();
+    let mut run = Running::start(&project, &[&path]);
+    let question = run.question("shop");
+    project.answer_to(&question, "first").data();
+    assert_eq!(run.end().0, Some(3), "the planner failed");
+    std::fs::remove_file(project.path("answers/token.json")).unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    let mut run = Running::start(&project, &[]);
+    let question = run.question("shop");
+    project.answer_to(&question, "second").data();
+    assert_eq!(run.end().0, Some(0));
+    let text = std::fs::read_to_string(project.path("answers/token.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["answers"]["token"], "second");
+}
+
+#[test]
 fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
