@@ -245,9 +245,6 @@ pub trait Store: Send + Sync {
         })
     }
 
-    /// The last answered questions of a feature, newest first.
-    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>>;
-
     /// A feature with its open questions and so many of its last answers, all of one moment.
     fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>>;
 

@@ -142,10 +142,6 @@ impl Store for MemoryStore {
         })))
     }
 
-    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
-        ready(Ok(self.read(|state, now| state.recent_answers(&id, limit, now))))
-    }
-
     fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {
         ready(Ok(self.read(|state, now| {
             let feature = state.view(now).remove(&id)?.feature?;

@@ -332,12 +332,6 @@ impl Store for PostgresStore {
         self.call(async move |inside| inside.read(async |reader| reader.inbox(skip, limit).await).await)
     }
 
-    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
-        self.call(async move |inside| {
-            inside.read(async |reader| reader.recent_answers(&id, limit).await).await
-        })
-    }
-
     fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {
         self.call(async move |inside| inside.read(async |reader| reader.view(&id, answers).await).await)
     }

@@ -248,11 +248,7 @@ impl Reader {
         self.texts(&sql, &params).await
     }
 
-    pub(super) async fn recent_answers(
-        &self,
-        id: &FeatureId,
-        limit: usize,
-    ) -> Result<Vec<Question>, Failure> {
+    async fn recent_answers(&self, id: &FeatureId, limit: usize) -> Result<Vec<Question>, Failure> {
         let sql =
             "SELECT record FROM questions WHERE project = $1 AND feature_id = $2 AND status = 'answered'
                    ORDER BY answered_at DESC, question_id DESC LIMIT $3";

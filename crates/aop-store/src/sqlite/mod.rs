@@ -259,10 +259,6 @@ impl Store for SqliteStore {
         self.glance(move |glance| glance.inbox(skip, limit), move |reader| reader.inbox(skip, limit))
     }
 
-    fn recent_answers(&self, id: FeatureId, limit: usize) -> Pending<'_, Vec<Question>> {
-        self.read(move |reader| reader.recent_answers(&id, limit))
-    }
-
     fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {
         self.read(move |reader| {
             let state = reader.view(&id)?;

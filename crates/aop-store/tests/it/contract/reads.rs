@@ -60,14 +60,14 @@ async fn reads_present_expiry_without_writing_and_agree_with_the_later_commit(w:
     w.ask_aside("failing").await;
     w.later(QUARTER + 1_000);
     let events = w.events().await;
-    let answers = w.store.recent_answers(feature_id("default"), 9).await.unwrap();
+    let answers = w.store.view(feature_id("default"), 9).await.unwrap().unwrap().answers;
     let view = (w.everything().await, w.context("default").await, answers);
     assert_eq!(w.events().await, events, "reading wrote nothing");
     assert_eq!(w.status("strict").await, Status::Blocked);
     assert_eq!(w.status("failing").await, Status::Failed);
     w.later(60_000);
     assert_eq!(w.store.expire().await.unwrap(), 5);
-    let answers = w.store.recent_answers(feature_id("default"), 9).await.unwrap();
+    let answers = w.store.view(feature_id("default"), 9).await.unwrap().unwrap().answers;
     assert_eq!((w.everything().await, w.context("default").await, answers), view);
     assert!(w.events().await.len() > events.len());
 }

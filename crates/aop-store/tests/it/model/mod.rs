@@ -268,7 +268,8 @@ impl Model {
             }
             side.no_answer_lost_or_changed(&questions).await;
             let deadline = side.store.next_deadline().await.unwrap();
-            let answers = side.store.recent_answers(feature_id("f0"), 3).await.unwrap();
+            let shown = side.store.view(feature_id("f0"), 3).await.unwrap();
+            let answers = shown.map(|view| view.answers);
             let open = page(QuestionFilter::Only(QuestionStatus::Open), 9);
             let open = side.store.questions(open).await.unwrap();
             let inbox = side.store.inbox(0, 9).await.unwrap();
