@@ -19,6 +19,16 @@ pub(super) fn write_atomically(root: &Path, path: &Path, content: &[u8]) -> Resu
     fs::rename(&temporary, path).map_err(failed)
 }
 
+/// Takes a file away; one that is not there is away already.
+pub(super) fn remove(path: &Path) -> Result<(), ProjectionError> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => {
+            Err(ProjectionError::File { path: path.to_owned(), cause })
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
 /// What is written in a folder that is a link lands wherever it leads.
 fn refuse_links(root: &Path, folder: &Path) -> Result<(), ProjectionError> {
     let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());

@@ -4,6 +4,9 @@
 //! `.aop/projected` holds the last event that all files show. Whoever writes next starts from there, so a
 //! crash between a commit and its files is mended by the next command. One process projects at a time and
 //! from a fresh snapshot, so an older file never lands on a newer one.
+//!
+//! A long index is the one file that a process which stays may leave for a moment. `.aop/index.owed` then says that it
+//! is behind, until somebody has written it: that process itself, or whoever writes next.
 
 mod files;
 mod render;
@@ -14,15 +17,16 @@ use crate::port::{FeaturePage, Store};
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::status::Held;
-use files::{read_number, try_lock_for, write_atomically};
+use files::{read_number, remove, try_lock_for, write_atomically};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// A long list of features is not written more often than this.
+/// A process that stays does not write a long index more often than this.
 const INDEX_PERIOD: Duration = Duration::from_secs(1);
-/// Up to so many features the index is written every time: it costs nothing and is never behind.
-const SHORT_INDEX: usize = 1_000;
+/// Up to so many bytes, which are about a thousand features, it is written every time: it costs nothing and is never
+/// behind.
+const SHORT_INDEX: u64 = 512 << 10;
 /// How long to wait for another process that is writing files.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -49,17 +53,38 @@ pub enum ProjectionError {
 #[derive(Debug, Clone)]
 pub struct Projector {
     dir: PathBuf,
+    /// The clock that files are dated by.
+    now: fn() -> SystemTime,
 }
 
 impl Projector {
     /// For this `.aop` folder.
     pub fn new(dir: &Path) -> Self {
-        Projector { dir: dir.to_owned() }
+        Projector { dir: dir.to_owned(), now: SystemTime::now }
     }
 
-    /// Brings the files of every feature that changed up to date. One that cannot be written holds up no
-    /// other; the first error is returned after all have been tried, and the next call starts there again.
+    /// The same by another clock.
+    pub fn with_clock(self, now: fn() -> SystemTime) -> Self {
+        Projector { now, ..self }
+    }
+
+    /// Brings the files of every feature that changed up to date, and the index. One that cannot be written holds up
+    /// no other; the first error is returned after all have been tried, and the next call starts there again.
     pub async fn catch_up(&self, store: &dyn Store) -> Result<(), ProjectionError> {
+        self.pass(store, |_| None).await.map(drop)
+    }
+
+    /// The same for a process that stays, and calls again after the time that comes back: a long index that was written
+    /// just now is left until then.
+    pub async fn keep_up(&self, store: &dyn Store) -> Result<Option<Duration>, ProjectionError> {
+        self.pass(store, Projector::index_rests).await
+    }
+
+    async fn pass(
+        &self,
+        store: &dyn Store,
+        rests: fn(&Projector) -> Option<Duration>,
+    ) -> Result<Option<Duration>, ProjectionError> {
         let _lock = try_lock_for(&self.dir.join("projections.lock"), PATIENCE)?;
         let watermark = self.dir.join("projected");
         let done = read_number(&watermark);
@@ -72,24 +97,24 @@ impl Projector {
         for (id, first) in &changed {
             written = written.and(self.write_feature(store, id, *first).await);
         }
-        if !changed.is_empty() || !self.index().exists() {
-            written = written.and(self.write_index(store).await);
+        let mut left = None;
+        if !changed.is_empty() || self.owed().exists() || !self.index().exists() {
+            left = rests(self);
+            written = written.and(match left {
+                None => self.write_index(store).await,
+                Some(_) => self.owe_index(),
+            });
         }
         written?;
         if last != done {
             write_atomically(&self.dir, &watermark, last.to_string().as_bytes())?;
         }
-        Ok(())
+        Ok(left)
     }
 
     /// Writes every file anew.
     pub async fn rebuild(&self, store: &dyn Store) -> Result<usize, ProjectionError> {
-        match fs::remove_file(self.dir.join("projected")) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                return Err(ProjectionError::File { path: self.dir.join("projected"), cause });
-            }
-            Ok(()) | Err(_) => {}
-        }
+        remove(&self.dir.join("projected"))?;
         let (features, _) = store.changed_since(0).await?;
         self.catch_up(store).await?;
         Ok(features.len())
@@ -112,7 +137,9 @@ impl Projector {
         let settled = store.next_deadline().await?.is_none_or(|deadline| deadline > now);
         // Nothing is written before the first event.
         let written = last > 0 || self.index().exists();
-        if written && settled && differs(&self.index(), &render::index(&listed(store).await?)) {
+        // Whoever has left it for a moment writes it in the next.
+        let left = self.owed().exists() && self.index_rests().is_some();
+        if written && settled && !left && differs(&self.index(), &render::index(&listed(store).await?)) {
             stale.push(self.index());
         }
         Ok(stale)
@@ -155,16 +182,25 @@ impl Projector {
     }
 
     async fn write_index(&self, store: &dyn Store) -> Result<(), ProjectionError> {
-        let path = self.index();
-        let features = listed(store).await?;
-        let age = fs::metadata(&path)
-            .and_then(|meta| meta.modified())
-            .ok()
-            .and_then(|at| SystemTime::now().duration_since(at).ok());
-        if features.len() > SHORT_INDEX && age.is_some_and(|age| age < INDEX_PERIOD) {
-            return Ok(());
-        }
-        write_atomically(&self.dir, &path, render::index(&features).as_bytes())
+        let content = render::index(&listed(store).await?);
+        write_atomically(&self.dir, &self.index(), content.as_bytes())?;
+        remove(&self.owed())
+    }
+
+    /// Says that the index is behind, before the mark says that all files are up to date.
+    fn owe_index(&self) -> Result<(), ProjectionError> {
+        if self.owed().exists() { Ok(()) } else { write_atomically(&self.dir, &self.owed(), b"") }
+    }
+
+    /// How long an index that is long and fresh is left alone.
+    fn index_rests(&self) -> Option<Duration> {
+        let there = fs::metadata(self.index()).ok().filter(|there| there.len() > SHORT_INDEX)?;
+        let age = (self.now)().duration_since(there.modified().ok()?).ok()?;
+        INDEX_PERIOD.checked_sub(age).filter(|rest| !rest.is_zero())
+    }
+
+    fn owed(&self) -> PathBuf {
+        self.dir.join("index.owed")
     }
 
     fn index(&self) -> PathBuf {

@@ -6,8 +6,9 @@ use aop_kernel::role::Role;
 use aop_kernel::status::Status;
 use aop_store::Projector;
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 fn world() -> World {
     World::new(Backend::Sqlite)
@@ -238,6 +239,60 @@ fn no_link_leads_the_files_out_of_the_project() {
     wait(Projector::new(w.dir()).rebuild(w.store.as_ref())).unwrap();
     assert_eq!(fs::read_to_string(&other).unwrap(), "of somebody else");
     assert!(fs::symlink_metadata(w.dir().join("features/a/state.md")).unwrap().is_file());
+}
+
+/// When a long index was written, and a second later.
+fn just_now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(1_772_661_600)
+}
+
+fn a_second_later() -> SystemTime {
+    just_now() + Duration::from_secs(1)
+}
+
+/// An index too long to be written with every commit, which was written at this time.
+fn long_index(w: &World, at: SystemTime) {
+    let path = w.dir().join("features/index.json");
+    fs::write(&path, "x".repeat(600 << 10)).unwrap();
+    File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+}
+
+/// A change whose index is left for a moment.
+fn owed() -> World {
+    let (w, ..) = projected();
+    wait(w.call(Role::Human, "feature.log_append", json!({"feature_id": "a", "note": "n"}))).unwrap();
+    long_index(&w, just_now());
+    let early = Projector::new(w.dir()).with_clock(just_now);
+    assert_eq!(wait(early.keep_up(w.store.as_ref())).unwrap(), Some(Duration::from_secs(1)));
+    assert!(read(&w, "a/state.md").contains(&format!("version: {}\n", wait(w.show("a")).version)));
+    assert_eq!(wait(early.stale(w.store.as_ref())).unwrap(), Vec::<PathBuf>::new(), "left for a moment");
+    assert_eq!(stale(&w), [w.dir().join("features/index.json")], "and for no longer");
+    w
+}
+
+fn index_is_whole(w: &World) {
+    assert_eq!(stale(w), Vec::<PathBuf>::new());
+    assert_eq!(json_of(w, "index.json")["features"][0]["feature_id"], "a");
+    assert!(!w.dir().join("index.owed").exists());
+}
+
+#[test]
+fn a_long_index_that_was_left_is_written_a_second_later_though_nothing_changed() {
+    let w = owed();
+    let late = Projector::new(w.dir()).with_clock(a_second_later);
+    assert_eq!(wait(late.keep_up(w.store.as_ref())).unwrap(), None);
+    index_is_whole(&w);
+    // And then no more: nobody owes it.
+    long_index(&w, just_now());
+    assert_eq!(wait(late.keep_up(w.store.as_ref())).unwrap(), None);
+    assert_eq!(stale(&w), [w.dir().join("features/index.json")]);
+}
+
+#[test]
+fn whoever_does_not_stay_leaves_no_index_behind() {
+    let w = owed();
+    wait(Projector::new(w.dir()).with_clock(just_now).catch_up(w.store.as_ref())).unwrap();
+    index_is_whole(&w);
 }
 
 /// Every projector takes its turn and a fresh look, so whoever comes last writes the newest.
