@@ -1,6 +1,5 @@
-//! The clock of a server: what is due is expired when it is due, and the files follow every change, whoever made it.
+//! The clock of a server: what is due is expired when it is due.
 
-use crate::files::Files;
 use aop_kernel::Refusal;
 use aop_store::Store;
 use std::sync::Arc;
@@ -12,8 +11,8 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 /// A store that cannot be reached is tried again after this.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Starts both.
-pub(crate) fn start(store: Arc<dyn Store>, files: Files, warn: fn(&str)) -> JoinHandle<()> {
+/// Starts it.
+pub(crate) fn start(store: Arc<dyn Store>, warn: fn(&str)) -> JoinHandle<()> {
     tokio::spawn(async move {
         let mut changes = store.changes();
         let mut failed = false;
@@ -41,7 +40,6 @@ pub(crate) fn start(store: Arc<dyn Store>, files: Files, warn: fn(&str)) -> Join
                     if changed.is_err() {
                         return;
                     }
-                    files.changed();
                 }
             }
         }

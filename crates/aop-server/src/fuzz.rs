@@ -5,7 +5,7 @@
 use crate::feed::Feed;
 use crate::http::{App, Shared, listen, router};
 use crate::secret::Sealed;
-use crate::{Door, files, pages, stdio};
+use crate::{Door, pages, stdio};
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
@@ -153,11 +153,9 @@ async fn project() -> (Service, String) {
 
 async fn app(service: &Service, stopping: watch::Receiver<bool>) -> Shared {
     let store = &service.store;
-    let (written, _) = files::start(None, Arc::clone(store), |_| ());
     Arc::new(App {
         feed: sure(Feed::start(Arc::clone(store)).await),
         service: service.clone(),
-        files: written,
         patience: Duration::ZERO,
         stopping,
         project: "fuzz".into(),

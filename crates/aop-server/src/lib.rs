@@ -2,12 +2,10 @@
 //! to [`aop_store::Service`] as it does from the command line, and what comes back is the same envelope.
 //!
 //! `stdio` runs a server on standard input and output, `serve` one on HTTP; `mcp/` and `http/` speak the protocols,
-//! `tokens` says who may come in, `files` keeps the files below `.aop/features/` up to date behind the answers,
-//! `expiry` is the clock, `feed` hands out events, `wait` waits for an answer.
+//! `tokens` says who may come in, `expiry` is the clock, `feed` hands out events, `wait` waits for an answer.
 
 mod expiry;
 mod feed;
-mod files;
 #[doc(hidden)]
 pub mod fuzz;
 mod http;

@@ -5,9 +5,9 @@ use crate::feed::Feed;
 use crate::http::tls::{self, TlsFiles};
 use crate::http::{App, Shared, listen, router};
 use crate::secret::Sealed;
-use crate::{expiry, files, tokens};
+use crate::{expiry, tokens};
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::Service;
+use aop_store::{Files, Service};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,13 +82,12 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
     let address = listener.local_addr().map_err(|error| cannot_listen(serve.listen, &error))?;
     let (switch, stopping) = watch::channel(false);
     let store = Arc::clone(&serve.service.store);
-    let (written, background) = files::start(serve.files, Arc::clone(&store), serve.warn);
-    let clock = expiry::start(Arc::clone(&store), written.clone(), serve.warn);
+    let files = serve.files.map(|folder| Files::start(folder, Arc::clone(&store), serve.warn));
+    let clock = expiry::start(Arc::clone(&store), serve.warn);
     let (_, token) = tokens::fresh()?;
     let app: Shared = Arc::new(App {
         feed: Feed::start(store).await?,
         service: serve.service,
-        files: written,
         patience: serve.patience,
         stopping: stopping.clone(),
         project: serve.project,
@@ -115,7 +114,9 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         _ = stop.wait() => {}
     }
     clock.abort();
-    background.finish().await;
+    if let Some(files) = files {
+        files.finish().await;
+    }
     Ok(ended)
 }
 

@@ -1,9 +1,10 @@
 //! A server on standard input and output. It lives as long as its client: the end of input is the end of the
 //! process, and whoever still waits then is let go at once, because the questions are in the store.
 
+use crate::Door;
 use crate::mcp::{Handler, Server};
-use crate::{Door, files};
 use aop_kernel::{ErrorCode, Refusal};
+use aop_store::Files;
 use rmcp::ServiceExt;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::io::stdio_pipes;
@@ -36,8 +37,9 @@ pub(crate) async fn serve(
     writer: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), Refusal> {
     let (gone, closed) = watch::channel(false);
-    let (written, background) = files::start(door.files.clone(), Arc::clone(&door.service.store), door.warn);
-    let handler = Handler::new(door, written, closed);
+    let store = &door.service.store;
+    let files = door.files.clone().map(|folder| Files::start(folder, Arc::clone(store), door.warn));
+    let handler = Handler::new(door, closed);
     let server = Server::Process(Box::new(handler));
     let end = match server.serve((UntilEnd { reader, gone }, writer)).await {
         Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| failed(&error)),
@@ -45,7 +47,9 @@ pub(crate) async fn serve(
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(failed(&error)),
     };
-    background.finish().await;
+    if let Some(files) = files {
+        files.finish().await;
+    }
     end
 }
 

@@ -1,7 +1,6 @@
 //! Waiting for a human: woken by commits of any process on the feature, by the question's own deadline, by the end of patience, and
 //! when nobody listens any more. Nothing is lost with a wait; the question is in the store.
 
-use crate::files::Files;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
 use aop_kernel::{ErrorCode, Refusal};
@@ -13,7 +12,6 @@ use tokio::time::Instant;
 /// What a wait needs.
 pub(crate) struct Wait<'a> {
     pub(crate) service: &'a Service,
-    pub(crate) files: &'a Files,
     /// Becomes true when nobody listens any more.
     pub(crate) closed: &'a watch::Receiver<bool>,
     /// How long at most.
@@ -36,7 +34,6 @@ impl Wait<'_> {
                 if question.expires_at.is_some_and(|deadline| deadline <= now) {
                     // Perhaps the clock closed it and nobody has written that down yet.
                     store.expire().await?;
-                    self.files.changed();
                 }
                 return Ok(question);
             }

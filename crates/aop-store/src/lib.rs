@@ -31,7 +31,7 @@ pub use port::{
     QuestionPage, Receipt, Store,
 };
 pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
-pub use projection::{ProjectionError, Projector};
+pub use projection::{Files, ProjectionError, Projector};
 pub use record::Record;
 pub use service::{Items, Service};
 pub use shelf::{Expect, Shelf};

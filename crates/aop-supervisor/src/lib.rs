@@ -10,7 +10,6 @@
 //! feature by feature, and `runner/whose` says which of them a feature is for.
 
 mod check;
-mod files;
 mod gate;
 mod git;
 mod holding;
@@ -28,8 +27,8 @@ mod settings;
 mod step;
 mod turn;
 
+pub use aop_store::Files;
 pub use check::CheckReport;
-pub use files::Files;
 pub use git::{Git, GitError};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge};

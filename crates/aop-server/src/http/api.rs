@@ -61,11 +61,7 @@ pub(crate) async fn call(app: &App, signed: &Signed, tool: Tool, mut input: Map<
     {
         input.insert("answered_by".into(), json!(name));
     }
-    let envelope = app.service.call(tool, &caller, &Value::Object(input), SURFACE).await?;
-    if tool.is_mutating() {
-        app.files.changed();
-    }
-    Ok(Done(envelope))
+    Ok(Done(app.service.call(tool, &caller, &Value::Object(input), SURFACE).await?))
 }
 
 /// The JSON object of a request; nothing is an empty one.

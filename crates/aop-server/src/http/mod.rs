@@ -23,7 +23,6 @@ mod sessions;
 pub(crate) mod tls;
 
 use crate::feed::Feed;
-use crate::files::Files;
 use crate::mcp::Memories;
 use crate::pages::Trouble;
 use crate::secret::Sealed;
@@ -49,8 +48,6 @@ pub(crate) const SURFACE: &str = "http";
 pub(crate) struct App {
     /// The store and the rules.
     pub(crate) service: Service,
-    /// Tells the files that something changed.
-    pub(crate) files: Files,
     /// The project's events as they come.
     pub(crate) feed: Feed,
     /// How long a call waits for a human unless it asks for less.

@@ -117,7 +117,6 @@ async fn create(State(app): State<Arc<App>>, signed: Signed, headers: HeaderMap,
     let title = input.get("prompt").and_then(Value::as_str).unwrap_or_default().to_owned();
     let request = question_request(&caller, &Value::Object(input), SURFACE, &app.service.rules)?;
     let receipt = app.service.submit(request.bringing_feature(title)).await?;
-    app.files.changed();
     Ok(Done(receipt.envelope))
 }
 
@@ -194,12 +193,8 @@ async fn wait(
     let seconds = number("timeout_s", patience.timeout_s.as_deref(), 0, 50)?;
     let question = theirs(&app, &signed, &id).await?;
     let wanted = seconds.map_or(app.patience, |seconds| Duration::from_secs(seconds as u64));
-    let wait = Wait {
-        service: &app.service,
-        files: &app.files,
-        closed: &app.stopping,
-        patience: wanted.min(app.patience),
-    };
+    let patience = wanted.min(app.patience);
+    let wait = Wait { service: &app.service, closed: &app.stopping, patience };
     let question = wait.until_closed(&question).await?;
     Ok(tagged(&question, &Envelope::success(&question)))
 }

@@ -103,9 +103,6 @@ impl Handler {
             None => request,
         };
         let receipt = self.service.submit(request).await?;
-        if receipt.fresh {
-            self.files.changed();
-        }
         let id = QuestionId::parse(receipt.envelope.data()["question_id"].as_str().unwrap_or_default())?;
         self.question(&id).await
     }

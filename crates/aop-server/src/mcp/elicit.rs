@@ -118,9 +118,7 @@ impl Handler {
                     "answered_by": self.signs.as_deref().unwrap_or("human"), "operation_id": operation});
                 let human = Caller::new(Role::Human);
                 // Refused when another surface was first; the wait sees whose answer it is.
-                if self.service.call(Tool::QuestionAnswer, &human, &input, SURFACE).await.is_ok() {
-                    self.files.changed();
-                }
+                let _ = self.service.call(Tool::QuestionAnswer, &human, &input, SURFACE).await;
                 None
             }
         }

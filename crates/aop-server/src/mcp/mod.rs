@@ -10,7 +10,6 @@ mod secrets;
 mod wait;
 mod words;
 
-use crate::files::Files;
 use crate::http::App;
 use crate::http::auth::Signed;
 use crate::http::mcp::Gone;
@@ -44,7 +43,6 @@ const SURFACE: &str = "mcp";
 pub(crate) struct Handler {
     service: Service,
     caller: Caller,
-    files: Files,
     /// How long a call waits for a human.
     patience: Duration,
     /// Becomes true when the server stops, or the client of a process has gone.
@@ -79,11 +77,10 @@ pub(crate) struct Memory {
 
 impl Handler {
     /// For the one client of a process.
-    pub(crate) fn new(door: Door, files: Files, closed: watch::Receiver<bool>) -> Self {
+    pub(crate) fn new(door: Door, closed: watch::Receiver<bool>) -> Self {
         Handler {
             service: door.service,
             caller: door.caller,
-            files,
             // An engine that will be parked is told at once.
             patience: if door.engine.is_some() { Duration::ZERO } else { door.patience },
             gone: closed.clone(),
@@ -108,7 +105,6 @@ impl Handler {
         Handler {
             service: app.service.clone(),
             caller,
-            files: app.files.clone(),
             patience: app.patience,
             closed: app.stopping.clone(),
             gone,
@@ -128,11 +124,7 @@ impl Handler {
         if let Some(name) = self.signs.as_deref().filter(|_| tool == Tool::QuestionAnswer) {
             input["answered_by"] = name.into();
         }
-        let envelope = self.service.call(tool, &self.caller, &input, SURFACE).await?;
-        if tool.is_mutating() {
-            self.files.changed();
-        }
-        Ok(envelope)
+        self.service.call(tool, &self.caller, &input, SURFACE).await
     }
 
     async fn call(

@@ -15,12 +15,7 @@ impl Handler {
         asked: &Question,
         context: &RequestContext<RoleServer>,
     ) -> Result<Question, Refusal> {
-        let wait = Wait {
-            service: &self.service,
-            files: &self.files,
-            closed: &self.closed,
-            patience: self.patience,
-        };
+        let wait = Wait { service: &self.service, closed: &self.closed, patience: self.patience };
         let mut gone = self.gone.clone();
         // A connection whose watch is gone is gone as well. What is waited for is dropped before the next await.
         let lost = async move { drop(gone.wait_for(|gone| *gone).await) };

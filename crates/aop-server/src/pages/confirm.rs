@@ -88,7 +88,6 @@ async fn take(State(app): State<Shared>, Path(id): Path<String>, form: SignedFor
     }
     match app.service.call(step.tool(), &Caller::new(Role::Human), &input, SURFACE).await {
         Ok(envelope) => {
-            app.files.changed();
             let data = envelope.data();
             let id = data.get("question_id").and_then(Value::as_str).unwrap_or(question.id.as_str());
             Ok(Redirect::to(&format!("/questions/{id}")).into_response())

@@ -93,10 +93,7 @@ async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedF
         "answered_by": form.visitor.name().unwrap_or("human"), "operation_id": operation});
     let told = app.service.call(Tool::QuestionAnswer, &Caller::new(Role::Human), &input, SURFACE).await;
     match told {
-        Ok(_) => {
-            app.files.changed();
-            Ok(Redirect::to(&format!("/questions/{}", question.id)).into_response())
-        }
+        Ok(_) => Ok(Redirect::to(&format!("/questions/{}", question.id)).into_response()),
         Err(refusal) if refusal.code == ErrorCode::QuestionInvalidAnswer => {
             filled.refuse(&reasons(&refusal));
             again(&app, &form.visitor, &question, filled).await

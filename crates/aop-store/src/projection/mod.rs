@@ -8,6 +8,7 @@
 //! A long index is the one file that a process which stays may leave for a moment. `.aop/index.owed` then says that it
 //! is behind, until somebody has written it: that process itself, or whoever writes next.
 
+mod background;
 mod files;
 mod render;
 
@@ -17,6 +18,7 @@ use crate::port::{FeaturePage, Store};
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::status::Held;
+pub use background::Files;
 use files::{read_number, remove, try_lock_for, write_atomically};
 use std::fs;
 use std::path::{Path, PathBuf};

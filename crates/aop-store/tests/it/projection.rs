@@ -4,11 +4,11 @@
 use crate::support::{Backend, QUARTER, World, at, feature_id, wait};
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
-use aop_store::Projector;
+use aop_store::{Files, Projector};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 fn world() -> World {
     World::new(Backend::Sqlite)
@@ -293,6 +293,24 @@ fn whoever_does_not_stay_leaves_no_index_behind() {
     let w = owed();
     wait(Projector::new(w.dir()).with_clock(just_now).catch_up(w.store.as_ref())).unwrap();
     index_is_whole(&w);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_in_the_background_are_whole_when_it_falls_quiet_and_when_it_ends() {
+    let (w, ..) = tokio::task::spawn_blocking(projected).await.unwrap();
+    let note = json!({"feature_id": "a", "note": "n"});
+    for quiet in [true, false] {
+        w.call(Role::Human, "feature.log_append", note.clone()).await.unwrap();
+        long_index(&w, SystemTime::now());
+        let files = Files::start(w.dir().to_owned(), w.store.clone(), |why| panic!("{why}"));
+        let start = Instant::now();
+        while quiet && fs::metadata(w.dir().join("features/index.json")).unwrap().len() > 1 << 10 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the index is still behind");
+            tokio::task::yield_now().await;
+        }
+        files.finish().await;
+        assert_eq!(Projector::new(w.dir()).stale(w.store.as_ref()).await.unwrap(), Vec::<PathBuf>::new());
+    }
 }
 
 /// Every projector takes its turn and a fresh look, so whoever comes last writes the newest.
