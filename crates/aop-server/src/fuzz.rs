@@ -151,7 +151,7 @@ async fn project() -> (Service, String) {
     (service, asked)
 }
 
-async fn app(service: &Service, stopping: watch::Receiver<bool>) -> Shared {
+pub(crate) async fn app(service: &Service, stopping: watch::Receiver<bool>) -> Shared {
     let store = &service.store;
     Arc::new(App {
         feed: sure(Feed::start(Arc::clone(store)).await),

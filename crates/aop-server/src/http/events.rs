@@ -21,8 +21,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-/// A comment is sent after so much silence: it keeps proxies patient, and shows that somebody is there.
+/// A comment is sent after so much silence: it keeps proxies patient, and shows that somebody is there. Nothing is sent
+/// on a token that was not looked at for so long.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Browsers come back this many milliseconds after a connection was lost.
@@ -60,6 +62,8 @@ async fn events(
         only,
         seen,
         greeted: false,
+        checked: Instant::now(),
+        spoke: Instant::now(),
     };
     let frames = futures_util::stream::unfold(follower, Follower::next);
     let mut response = Response::new(Body::from_stream(frames));
@@ -89,9 +93,19 @@ struct Follower {
     /// The last event it was told, or skipped as not meant for it.
     seen: u64,
     greeted: bool,
+    /// When its token was found good last.
+    checked: Instant,
+    /// When anything was sent last.
+    spoke: Instant,
 }
 
 impl Follower {
+    /// Looks whether the token is still good.
+    async fn check(&mut self) -> bool {
+        self.checked = Instant::now();
+        self.signed.still_good(&self.app).await
+    }
+
     /// The next bytes to send; `None` ends the connection, and the client comes back with what it saw last.
     async fn next(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         if !std::mem::replace(&mut self.greeted, true) {
@@ -105,6 +119,10 @@ impl Follower {
             }
             self.news.borrow_and_update();
             let items = self.app.feed.after(self.seen).await.ok()?;
+            // Also while there is no silence.
+            if self.checked.elapsed() >= HEARTBEAT && !self.check().await {
+                return None;
+            }
             let mut frames = String::new();
             for item in &items {
                 self.seen = item.seq;
@@ -114,6 +132,7 @@ impl Follower {
                 }
             }
             if !frames.is_empty() {
+                self.spoke = Instant::now();
                 return Some((Ok(frames.into()), self));
             }
             if !items.is_empty() {
@@ -122,13 +141,88 @@ impl Follower {
             tokio::select! {
                 news = self.news.changed() => news.ok()?,
                 _ = self.stopping.changed() => return None,
-                () = tokio::time::sleep(HEARTBEAT) => {
-                    if !self.signed.still_good(&self.app).await {
+                // What others are told is silence too.
+                () = tokio::time::sleep_until(self.spoke + HEARTBEAT) => {
+                    if !self.check().await {
                         return None;
                     }
+                    self.spoke = Instant::now();
                     return Some((Ok(Bytes::from_static(b": alive\n\n")), self));
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::guard::frame;
+    use crate::pages::fixture::World;
+    use crate::tokens::{self, NewToken, TokenKind};
+    use aop_kernel::role::Role;
+    use axum::extract::FromRequestParts;
+    use axum::http::Request;
+    use serde_json::json;
+
+    /// A project with the features `shop` and `other`, and the stream of an agent of `shop`; also its token's id.
+    async fn followed() -> (World, Body, String, watch::Sender<bool>) {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        world.feature("other", "Other").await;
+        let store = &world.service.store;
+        let (role, feature) = (Role::Builder, Some(FeatureId::parse("shop").unwrap()));
+        let new = NewToken { kind: TokenKind::Agent, name: None, role, feature, lives_ms: None };
+        let (record, token) = tokens::create(store.as_ref(), new).await.unwrap();
+        let (switch, stopping) = watch::channel(false);
+        let app = crate::fuzz::app(&world.service, stopping).await;
+        let request = Request::get("/events").header("authorization", format!("Bearer {token}"));
+        let mut parts = request.body(()).unwrap().into_parts().0;
+        let Ok(signed) = Signed::from_request_parts(&mut parts, &app).await else {
+            panic!("the token is good")
+        };
+        let from = Ok(Query(From::default()));
+        let Ok(response) = events(State(app), signed, from, HeaderMap::new()).await else {
+            panic!("it may follow")
+        };
+        let mut body = response.into_body();
+        assert!(said(&mut body).await.unwrap().starts_with("retry:"));
+        (world, body, record.token_id, switch)
+    }
+
+    /// The next piece of the stream.
+    async fn said(body: &mut Body) -> Option<String> {
+        let bytes = frame(body).await?.unwrap().into_data().unwrap();
+        Some(String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    /// Something is asked in this feature every five seconds.
+    async fn busy(world: &World, feature: &str) {
+        tokio::time::advance(HEARTBEAT / 3).await;
+        world.ask(feature, json!({"blocking": false})).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_revoked_token_loses_its_stream_also_where_it_never_falls_silent() {
+        let (world, mut body, token, _switch) = followed().await;
+        busy(&world, "shop").await;
+        assert!(said(&mut body).await.unwrap().contains("\ndata: "));
+        tokens::revoke(world.service.store.as_ref(), &token).await.unwrap();
+        busy(&world, "shop").await;
+        busy(&world, "shop").await;
+        assert_eq!(said(&mut body).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_hears_that_somebody_is_there_while_only_others_are_told_something() {
+        let (world, mut body, _, _switch) = followed().await;
+        for _ in 0..2 {
+            busy(&world, "other").await;
+            assert!(futures_util::poll!(Box::pin(said(&mut body))).is_pending());
+        }
+        busy(&world, "other").await;
+        let due = Instant::now();
+        assert_eq!(said(&mut body).await.as_deref(), Some(": alive\n\n"));
+        assert!(due.elapsed() < HEARTBEAT / 3, "not {HEARTBEAT:?} after the last event of others");
     }
 }

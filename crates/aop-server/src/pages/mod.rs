@@ -12,7 +12,7 @@ mod confirm;
 mod feature;
 mod features;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod form;
 mod inbox;
 pub(crate) mod markdown;
