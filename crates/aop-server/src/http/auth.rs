@@ -213,6 +213,15 @@ pub(super) async fn bearer(app: &Arc<App>, token: &str) -> Result<Option<(Option
     Ok(found.map(|(id, bearer)| (Some(id), bearer)))
 }
 
+/// Tests only: whoever makes a request with this token, which has to be good.
+#[cfg(test)]
+pub(crate) async fn signed_with(app: &Shared, token: &str) -> Signed {
+    let request = Request::get("/").header(header::AUTHORIZATION, format!("Bearer {token}"));
+    let mut parts = request.body(()).unwrap().into_parts().0;
+    let signed = Signed::from_request_parts(&mut parts, app).await;
+    signed.unwrap_or_else(|_| panic!("{token} is not good"))
+}
+
 /// The address a request comes from.
 pub(super) fn peer(parts: &Parts) -> std::net::IpAddr {
     parts.extensions.get::<Peer>().map_or(std::net::IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())

@@ -157,12 +157,11 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::auth::signed_with;
     use crate::http::guard::frame;
     use crate::pages::fixture::World;
     use crate::tokens::{self, NewToken, TokenKind};
     use aop_kernel::role::Role;
-    use axum::extract::FromRequestParts;
-    use axum::http::Request;
     use serde_json::json;
 
     /// A project with the features `shop` and `other`, and the stream of an agent of `shop`; also its token's id.
@@ -174,13 +173,8 @@ mod tests {
         let (role, feature) = (Role::Builder, Some(FeatureId::parse("shop").unwrap()));
         let new = NewToken { kind: TokenKind::Agent, name: None, role, feature, lives_ms: None };
         let (record, token) = tokens::create(store.as_ref(), new).await.unwrap();
-        let (switch, stopping) = watch::channel(false);
-        let app = crate::fuzz::app(&world.service, stopping).await;
-        let request = Request::get("/events").header("authorization", format!("Bearer {token}"));
-        let mut parts = request.body(()).unwrap().into_parts().0;
-        let Ok(signed) = Signed::from_request_parts(&mut parts, &app).await else {
-            panic!("the token is good")
-        };
+        let (app, switch) = world.app().await;
+        let signed = signed_with(&app, &token).await;
         let from = Ok(Query(From::default()));
         let Ok(response) = events(State(app), signed, from, HeaderMap::new()).await else {
             panic!("it may follow")

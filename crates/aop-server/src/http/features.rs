@@ -6,7 +6,7 @@ use super::questions::{number, owned, query_refusal};
 use super::reply::{Done, Refused, Reply};
 use super::{App, Shared};
 use crate::tokens::Bearer;
-use aop_kernel::ids::FeatureId;
+use aop_kernel::ids::{FeatureId, RunId};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{EventPage, Items, Shelf};
@@ -99,8 +99,20 @@ async fn log(
     Ok(Done(Envelope::success(&Items { items })))
 }
 
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pages {
+    limit: Option<String>,
+    cursor: Option<String>,
+}
+
 /// Runs, oldest first. They belong to the project, not to a feature, so agents do not see them.
-async fn runs(State(app): State<Arc<App>>, signed: Signed) -> Reply {
+async fn runs(
+    State(app): State<Arc<App>>,
+    signed: Signed,
+    pages: Result<Query<Pages>, QueryRejection>,
+) -> Reply {
+    let Query(pages) = pages.map_err(|error| query_refusal(&error))?;
     if let Bearer::Agent { role, .. } = signed.bearer() {
         return Err(Refusal::new(
             ErrorCode::ForbiddenForRole,
@@ -109,9 +121,15 @@ async fn runs(State(app): State<Arc<App>>, signed: Signed) -> Reply {
         .hint("an agent's token is for one feature")
         .into());
     }
-    let documents = app.service.store.documents(Shelf::Runs, String::new()).await?;
-    let items: Vec<Value> = documents.into_iter().map(|(_, run)| run).collect();
-    Ok(Done(Envelope::success(&Items { items })))
+    let limit = number("limit", pages.limit.as_deref(), 1, LARGEST_PAGE)?.unwrap_or(PAGE);
+    let cursor = pages.cursor.as_deref().map(RunId::parse).transpose()?;
+    // Their ids sort by time. The one that runs now has a second document beside that, without an id for its key.
+    let runs = app.service.store.documents(Shelf::Runs, "r_".to_owned()).await?;
+    let mut later =
+        runs.into_iter().filter(|(id, _)| cursor.as_ref().is_none_or(|last| id.as_str() > last.as_str()));
+    let (ids, items): (Vec<String>, Vec<Value>) = later.by_ref().take(limit).unzip();
+    let next_cursor = later.next().and(ids.last());
+    Ok(Done(Envelope::success(&json!({"items": items, "next_cursor": next_cursor}))))
 }
 
 async fn version(_signed: Signed) -> Reply {
@@ -123,4 +141,41 @@ fn seen(signed: &Signed, id: &str) -> Result<FeatureId, Refusal> {
     let id = FeatureId::parse(id)?;
     owned(&signed.caller()?, &id)?;
     Ok(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::auth::signed_with;
+    use crate::pages::fixture::World;
+    use aop_store::Expect;
+
+    #[tokio::test]
+    async fn each_run_is_listed_once_oldest_first_and_page_by_page() {
+        let world = World::new().await;
+        let (app, _switch) = world.app().await;
+        let run = |number: u32| format!("r_01JQZ00000000000000000000{number}");
+        // The last one runs now, and stands there under a second name.
+        for (key, number) in [(run(2), 2), (run(1), 1), (run(3), 3), ("current".to_owned(), 3)] {
+            let document = Some(json!({"run_id": run(number)}));
+            world.service.store.place(Shelf::Runs, key, document, Expect::Absent).await.unwrap();
+        }
+        let listed = async |limit: &str, cursor: Option<String>| {
+            let pages = Pages { limit: Some(limit.to_owned()), cursor };
+            let signed = signed_with(&app, "token").await;
+            runs(State(Arc::clone(&app)), signed, Ok(Query(pages)))
+                .await
+                .map(|Done(envelope)| envelope.data())
+        };
+        let page = |numbers: &[u32], next: Option<String>| {
+            let items: Vec<Value> = numbers.iter().map(|number| json!({"run_id": run(*number)})).collect();
+            json!({"items": items, "next_cursor": next})
+        };
+        assert_eq!(listed("3", None).await.ok(), Some(page(&[1, 2, 3], None)));
+        assert_eq!(listed("2", None).await.ok(), Some(page(&[1, 2], Some(run(2)))));
+        assert_eq!(listed("2", Some(run(2))).await.ok(), Some(page(&[3], None)));
+        assert!(listed("0", None).await.is_err());
+        assert!(listed("1001", None).await.is_err());
+        assert!(listed("1", Some("current".to_owned())).await.is_err());
+    }
 }

@@ -98,16 +98,19 @@ fn table() -> Vec<Route> {
     let operation = || Tool::QuestionAnswer.input_schema()["properties"]["operation_id"].clone();
     let text = || json!({"type": "string", "minLength": 1});
     let note = || closed(json!({"note": text(), "operation_id": operation()}), &[]);
-    let mut listed = items(question());
-    listed["properties"]["next_cursor"] = json!({"type": ["string", "null"], "description": "The cursor of the next page; null on the last one."});
-    listed["required"] = json!(["items", "next_cursor"]);
+    let paged = |of: Value| {
+        let mut listed = items(of);
+        listed["properties"]["next_cursor"] = json!({"type": ["string", "null"], "description": "The cursor of the next page; null on the last one."});
+        listed["required"] = json!(["items", "next_cursor"]);
+        listed
+    };
     let changed = || json!({"type": "object", "properties": {"operation_id": {"type": "string"}}, "required": ["operation_id"]});
     let mut ask = Tool::QuestionCreate.input_schema();
     ask["required"] = json!(["prompt"]);
     let mut routes = vec![
         Route { open: true, ..Route::get("/api/v1/health", "Whether the server and its store are there.", reference("Health")) },
         Route::get("/api/v1/version", "The version of the server.", json!({"type": "object", "properties": {"version": {"type": "string"}}, "required": ["version"]})),
-        Route::get("/api/v1/questions", "Questions, oldest first; open ones unless status says otherwise.", listed)
+        Route::get("/api/v1/questions", "Questions, oldest first; open ones unless status says otherwise.", paged(question()))
             .query("status", names(statuses))
             .query("feature_id", pattern("feature_id"))
             .query("limit", whole(1, 500))
@@ -146,7 +149,10 @@ fn table() -> Vec<Route> {
             .query("after", whole(0, i64::MAX as u64))
             .query("limit", whole(1, 1_000))
             .refusals(OF_FEATURE),
-        Route::get("/api/v1/runs", "The project's runs.", items(json!({"type": "object"}))).refusals(&[ErrorCode::ForbiddenForRole]),
+        Route::get("/api/v1/runs", "The project's runs, each once, oldest first.", paged(json!({"type": "object"})))
+            .query("limit", whole(1, 1_000))
+            .query("cursor", json!({"type": "string", "pattern": "^r_[0-7][0-9A-HJKMNP-TV-Z]{25}$"}))
+            .refusals(&[ErrorCode::ForbiddenForRole]),
     ];
     for tool in Tool::ALL {
         let path: &'static str = tool_path(*tool);

@@ -1,4 +1,5 @@
 //! Tests only: a project in memory, a visitor, and questions to show.
+use crate::http::Shared;
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::question::Asked;
 use aop_kernel::role::{Caller, Role};
@@ -8,6 +9,7 @@ use aop_kernel::{Refusal, lifecycle::Command};
 use aop_store::{ManualClock, MemoryStore, Service, Store};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// A project in memory.
 pub(crate) struct World {
@@ -25,6 +27,12 @@ impl World {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_772_661_600_000)));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
         World { service: Service { store, rules: Arc::new(rules()) }, clock }
+    }
+
+    /// A server of it, whose own token is `token`; it stops when it is told so.
+    pub(crate) async fn app(&self) -> (Shared, watch::Sender<bool>) {
+        let (switch, stopping) = watch::channel(false);
+        (crate::fuzz::app(&self.service, stopping).await, switch)
     }
 
     pub(crate) async fn try_call(&self, tool: Tool, mut input: Value) -> Result<Value, Refusal> {
