@@ -1,14 +1,13 @@
 //! The worktree of a feature as git may look at it from here. Whoever works there can write what they like into it,
 //! also a `.git` of their own and attributes that name programs; none of that is run by looking at the changes.
 
-use super::changes::git;
-use std::ffi::OsString;
+use super::changes::{Variables, told};
 use std::path::{Path, PathBuf};
 
 /// The variables under which git reads the worktree with the project's own settings and starts none of their filters;
 /// or why git is not asked.
-pub(super) async fn variables(root: &Path, worktree: &Path) -> Result<Vec<(String, OsString)>, String> {
-    let (common, _) = git(root, &[], &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+pub(super) async fn variables(root: &Path, worktree: &Path) -> Result<Variables, String> {
+    let (common, _) = told(root, &Vec::new(), &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
     let common = PathBuf::from(common.trim_end_matches('\n'));
     let own = own_folder(worktree, &common).ok_or_else(|| {
         format!(
@@ -18,12 +17,12 @@ pub(super) async fn variables(root: &Path, worktree: &Path) -> Result<Vec<(Strin
         )
     })?;
     // Said here, because the folder names its repository in a file that can be changed as well.
-    let mut variables: Vec<(String, OsString)> = vec![
+    let mut variables: Variables = vec![
         ("GIT_DIR".to_owned(), own.into()),
         ("GIT_COMMON_DIR".to_owned(), common.into()),
         ("GIT_WORK_TREE".to_owned(), worktree.into()),
     ];
-    let (settings, cut) = git(worktree, &variables, &["config", "--null", "--name-only", "--list"]).await?;
+    let (settings, cut) = told(worktree, &variables, &["config", "--null", "--name-only", "--list"]).await?;
     if cut || settings.contains(char::REPLACEMENT_CHARACTER) {
         return Err("The settings of git here are too long or no text, so git is not asked.".to_owned());
     }
@@ -60,6 +59,7 @@ fn own_folder(worktree: &Path, common: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use super::variables;
     use crate::pages::changes::difference;
     use std::process::Command;
     use tempfile::TempDir;
@@ -93,9 +93,13 @@ mod tests {
         }
 
         async fn changes(&self) -> Result<String, String> {
-            let told = difference(&self.0.path().join(".aop/worktrees/f")).await;
-            assert!(!self.0.path().join("ran").exists(), "a program ran");
-            told.map(|(text, _)| text)
+            let (root, worktree) = (self.0.path(), self.0.path().join(".aop/worktrees/f"));
+            let told = match variables(root, &worktree).await {
+                Ok(variables) => difference(root, &worktree, &variables).await,
+                Err(why) => Err(why),
+            };
+            assert!(!root.join("ran").exists(), "a program ran");
+            told.map(|(text, _)| String::from_utf8(text).unwrap())
         }
     }
 

@@ -2,6 +2,7 @@
 //! answer stands.
 
 use crate::http_client::{Answer, Server};
+use crate::run_support::{git, workshop};
 use crate::support::Project;
 use serde_json::{Value, json};
 
@@ -139,6 +140,26 @@ fn nothing_an_agent_writes_becomes_markup_on_any_page() {
     assert!(page.body.contains("x-evil") && !page.body.contains("<x-evil"), "{}", page.body);
     let nowhere = visit.get("/nowhere/%3Cx-evil%3E");
     assert!(nowhere.status == 404 && !nowhere.body.contains("<x-evil"), "{nowhere:?}");
+}
+
+/// A worktree in which a builder has made files and committed nothing, and a server that was started where git is told
+/// to work elsewhere.
+#[test]
+fn files_that_were_only_created_are_changes_and_git_works_on_this_project() {
+    let project = workshop("");
+    project.create_feature("shop");
+    git(&project, &["worktree", "add", "--quiet", "-b", "aop/shop", ".aop/worktrees/shop"]);
+    let elsewhere = [("GIT_DIR", "/nowhere"), ("GIT_WORK_TREE", "/nowhere"), ("GIT_INDEX_FILE", "/nowhere")];
+    let server = Server::start_with(&project, &[], &elsewhere);
+    let visit = Visit::sign_in(&server);
+    let page = visit.get("/features/shop/changes").body;
+    assert!(page.contains("Nothing has been changed so far."), "{page}");
+    std::fs::write(project.path(".aop/worktrees/shop/fresh.txt"), "<x-evil>\n").unwrap();
+    std::fs::write(project.path(".aop/worktrees/shop/ignored.log"), "noise\n").unwrap();
+    std::fs::write(project.path(".aop/worktrees/shop/.gitignore"), "*.log\n").unwrap();
+    let page = visit.get("/features/shop/changes").body;
+    assert!(!page.contains("Nothing has been changed") && !page.contains("ignored.log"), "{page}");
+    assert!(page.contains("fresh.txt") && page.contains("+&#60;x-evil&#62;"), "{page}");
 }
 
 #[test]
