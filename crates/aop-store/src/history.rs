@@ -42,7 +42,8 @@ pub struct Origin {
     pub seq: u64,
 }
 
-/// Shelves whose documents are part of a history. Credentials and runners belong to where they were made.
+/// Shelves whose documents are part of a history. Credentials and runners belong to where they were made, and rounds are
+/// found again.
 pub(crate) const TRAVELLING: &[Shelf] = &[Shelf::Sessions, Shelf::Runs, Shelf::Notes, Shelf::Results];
 
 /// A history is only restored into a project that has none.

@@ -1,4 +1,4 @@
-//! Small durable documents beside the questions: engine sessions, runs, notes, results, tokens. A shelf is a
+//! Small durable documents beside the questions: engine sessions, runs, notes, results, tokens and more. A shelf is a
 //! kind of them, a key is a name on it. They are no history: the last word stands, events are elsewhere.
 
 use serde::{Deserialize, Serialize};
@@ -20,12 +20,21 @@ pub enum Shelf {
     Tokens,
     /// Runners and what they can run, by runner id.
     Runners,
+    /// From which round on an asking that is repeated has to be looked for, by the operation of its first.
+    Rounds,
 }
 
 impl Shelf {
     /// Every shelf.
-    pub const ALL: &[Shelf] =
-        &[Shelf::Sessions, Shelf::Runs, Shelf::Notes, Shelf::Results, Shelf::Tokens, Shelf::Runners];
+    pub const ALL: &[Shelf] = &[
+        Shelf::Sessions,
+        Shelf::Runs,
+        Shelf::Notes,
+        Shelf::Results,
+        Shelf::Tokens,
+        Shelf::Runners,
+        Shelf::Rounds,
+    ];
 
     /// The name in the store.
     pub fn as_str(self) -> &'static str {
@@ -36,6 +45,7 @@ impl Shelf {
             Shelf::Results => "results",
             Shelf::Tokens => "tokens",
             Shelf::Runners => "runners",
+            Shelf::Rounds => "rounds",
         }
     }
 }

@@ -9,7 +9,7 @@ use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::Question;
 use aop_kernel::tools::{AskUser, CallIdentity, await_answer, lone_feature, question_request};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::ClaimState;
+use aop_store::{ClaimState, Expect, Shelf};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 /// The name that Claude Code gives each of its tool calls.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
-/// How often the same can be asked anew in one session.
-const MAX_ROUNDS: u32 = 10_000;
+/// So many rounds are looked through each time; then it is written down where to begin.
+const LOOKED_THROUGH: u32 = 8;
 
 impl Handler {
     /// Asks, waits a while, and tells what came of it.
@@ -66,7 +66,8 @@ impl Handler {
         self.settle(&question, reply, context).await
     }
 
-    /// The question of a client that does not name its calls: the first round whose end nobody was told yet.
+    /// The question of a client that does not name its calls: the first round whose end nobody was told yet. There is
+    /// one such round, and it only moves on: a round begins when the one before it was told, and that is for ever.
     async fn create_by_content(&self, ask: &AskUser, client: &str) -> Result<Question, Refusal> {
         let session = match (&self.engine, &self.caller.feature, &self.origin) {
             (Some(engine), ..) => engine.claim.clone(),
@@ -74,15 +75,24 @@ impl Handler {
             (None, None, Origin::Process) => format!("{client}-{}", parent()),
             (None, Some(_), Origin::Process) | (None, _, Origin::Token { .. }) => client.to_owned(),
         };
-        for round in 0..MAX_ROUNDS {
-            let identity = CallIdentity::Content { session: &session, round };
-            let question = self.create(ask, identity, client).await?;
+        let identity = |round| CallIdentity::Content { session: &session, round };
+        let store = &self.service.store;
+        let name = ask.operation(&self.caller, identity(0))?.to_string();
+        let begin = store.document(Shelf::Rounds, name.clone()).await?;
+        let begin = begin.and_then(|round| u32::try_from(round.as_u64()?).ok()).unwrap_or(0);
+        let mut round = begin;
+        let question = loop {
+            let question = self.create(ask, identity(round), client).await?;
             if question.is_open() || !self.was_told(&question.id).await? {
-                return Ok(question);
+                break question;
             }
+            round += 1;
+        };
+        if round - begin >= LOOKED_THROUGH {
+            // Whoever writes an earlier one over it in this moment costs the next a few looks more, and nothing else.
+            store.place(Shelf::Rounds, name, Some(json!(round)), Expect::Anything).await?;
         }
-        Err(Refusal::new(ErrorCode::Internal, format!("the same was asked {MAX_ROUNDS} times"))
-            .hint("ask in other words"))
+        Ok(question)
     }
 
     /// Commits the question, or finds it again.
@@ -172,4 +182,86 @@ fn parent() -> u32 {
 #[cfg(not(unix))]
 fn parent() -> u32 {
     std::process::id()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Door;
+    use crate::pages::fixture::World;
+    use aop_kernel::ids::FeatureId;
+    use aop_kernel::role::{Caller, Role};
+    use aop_kernel::tools::QuestionFilter;
+    use aop_store::QuestionPage;
+    use std::collections::HashSet;
+    use std::time::Duration;
+    use tokio::sync::watch;
+
+    /// A server for the builder of `shop`, as if it had just been started.
+    fn server(world: &World) -> Handler {
+        let door = Door {
+            service: world.service.clone(),
+            caller: Caller { role: Role::Builder, feature: Some(FeatureId::parse("shop").unwrap()) },
+            files: None,
+            patience: Duration::ZERO,
+            elicits: false,
+            engine: None,
+            signs: None,
+            warn: |_| (),
+        };
+        Handler::new(door, watch::channel(false).1)
+    }
+
+    fn which() -> AskUser {
+        AskUser::parse(&json!({"prompt": "Which?"})).unwrap()
+    }
+
+    async fn asked(world: &World) -> QuestionId {
+        server(world).create_by_content(&which(), "client").await.unwrap().id
+    }
+
+    /// Answers and hands it over.
+    async fn told(world: &World, id: &QuestionId) {
+        world.answer("shop", id.as_str(), json!("this")).await;
+        let store = &world.service.store;
+        assert!(store.deliver(subject(id), SURFACE.to_owned(), 1).await.unwrap());
+    }
+
+    /// Where the search for the next round begins.
+    async fn begins(world: &World) -> Vec<Value> {
+        let rounds = world.service.store.documents(Shelf::Rounds, String::new()).await.unwrap();
+        rounds.into_iter().map(|(_, round)| round).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_asked_again_and_again_is_a_new_question_each_time_it_was_told_and_never_before() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let mut seen = HashSet::new();
+        for round in 0..30_u32 {
+            let id = asked(&world).await;
+            assert!(seen.insert(id.clone()), "round {round}");
+            assert_eq!(asked(&world).await, id, "it is open");
+            world.clock.advance(1);
+            told(&world, &id).await;
+            let begin = begins(&world).await.first().and_then(Value::as_u64).unwrap_or(0);
+            let behind = u64::from(round).checked_sub(begin).expect("no round that was not told is left out");
+            assert!(behind < u64::from(LOOKED_THROUGH), "it begins with {begin} in round {round}");
+        }
+    }
+
+    #[tokio::test]
+    async fn however_often_the_same_was_asked_the_search_begins_where_it_was_left() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let identity = CallIdentity::Content { session: "client", round: 0 };
+        let name = which().operation(&server(&world).caller, identity).unwrap().to_string();
+        let store = &world.service.store;
+        store.place(Shelf::Rounds, name, Some(json!(1_000_000)), Expect::Absent).await.unwrap();
+        let id = asked(&world).await;
+        told(&world, &id).await;
+        assert_ne!(asked(&world).await, id);
+        let all = QuestionPage { feature: None, filter: QuestionFilter::All, after: None, limit: 9 };
+        assert_eq!(store.questions(all).await.unwrap().len(), 2, "no round was made on the way");
+    }
 }
