@@ -109,7 +109,11 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
     switch.send_replace(true);
     tokio::select! {
         // A server that panicked has nothing left to drain.
-        _ = serving => {}
+        drained = serving => {
+            if drained.unwrap_or(false) {
+                app.memories.all_parted(app.service.store.as_ref()).await;
+            }
+        }
         // Whoever signals twice does not want to wait.
         _ = stop.wait() => {}
     }

@@ -6,7 +6,7 @@ use crate::mcp::{Handler, Server};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Files;
 use rmcp::ServiceExt;
-use rmcp::service::ServerInitializeError;
+use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::transport::io::stdio_pipes;
 use std::io;
 use std::pin::Pin;
@@ -37,12 +37,20 @@ pub(crate) async fn serve(
     writer: impl AsyncWrite + Send + Unpin + 'static,
 ) -> Result<(), Refusal> {
     let (gone, closed) = watch::channel(false);
-    let store = &door.service.store;
-    let files = door.files.clone().map(|folder| Files::start(folder, Arc::clone(store), door.warn));
+    let store = Arc::clone(&door.service.store);
+    let files = door.files.clone().map(|folder| Files::start(folder, Arc::clone(&store), door.warn));
     let handler = Handler::new(door, closed);
+    let memory = handler.memory();
     let server = Server::Process(Box::new(handler));
     let end = match server.serve((UntilEnd { reader, gone }, writer)).await {
-        Ok(running) => running.waiting().await.map(|_| ()).map_err(|error| failed(&error)),
+        Ok(running) => match running.waiting().await {
+            Ok(QuitReason::Closed) => {
+                memory.parted(store.as_ref()).await;
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(failed(&error)),
+        },
         // A client that looks in and leaves again is no failure.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(failed(&error)),

@@ -34,8 +34,12 @@ pub(crate) struct Served {
     pub(crate) tls: Option<TlsAcceptor>,
 }
 
-/// Serves until told to stop, then lets what is under way finish.
-pub(crate) async fn serve(listener: TcpListener, served: Served, mut stopping: watch::Receiver<bool>) {
+/// Serves until told to stop, then lets what is under way finish. Whether all of it did.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    served: Served,
+    mut stopping: watch::Receiver<bool>,
+) -> bool {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
     while !*stopping.borrow_and_update() {
@@ -66,7 +70,7 @@ pub(crate) async fn serve(listener: TcpListener, served: Served, mut stopping: w
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
     // Those that are still there after this are cut off with the set.
-    let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
+    tokio::time::timeout(DRAIN_TIME, drained).await.is_ok()
 }
 
 type Seat = tokio::sync::OwnedSemaphorePermit;

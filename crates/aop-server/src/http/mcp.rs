@@ -77,10 +77,11 @@ async fn serve(
     request.extensions_mut().insert(signed);
     let mut response = protocol.handle(request).await;
     if let Some(opened) = named(response.headers()) {
-        owners.opened(opened, tag);
+        owners.opened(opened, tag.clone());
     }
     if let Some(closed) = session.filter(|_| method == Method::DELETE) {
         owners.closed(&closed);
+        app.memories.parted(&tag, app.service.store.as_ref()).await;
         if response.status() == StatusCode::ACCEPTED {
             // It is closed, not going to be; the official Python SDK takes "accepted" for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;

@@ -19,7 +19,7 @@ use aop_kernel::ids::quoted;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{ASK_HUMAN, ASK_USER, AWAIT_ANSWER, Tool};
 use aop_kernel::{Envelope, Refusal};
-use aop_store::Service;
+use aop_store::{Service, Store};
 use elicit::Forms;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions,
@@ -75,7 +75,19 @@ pub(crate) struct Memory {
     forms: Forms,
 }
 
+impl Memory {
+    /// The asker has left in good order, or the server has: what was shown has arrived.
+    pub(crate) async fn parted(&self, store: &dyn Store) {
+        self.secrets.forget(self.secrets.take(), store).await;
+    }
+}
+
 impl Handler {
+    /// What it remembers between calls.
+    pub(crate) fn memory(&self) -> Arc<Memory> {
+        Arc::clone(&self.memory)
+    }
+
     /// For the one client of a process.
     pub(crate) fn new(door: Door, closed: watch::Receiver<bool>) -> Self {
         Handler {
@@ -143,7 +155,7 @@ impl Handler {
                 Err(refusal) => Err(refusal),
             },
         };
-        self.forget(received).await;
+        self.memory.secrets.forget(received, self.service.store.as_ref()).await;
         match outcome {
             Ok(Told::Form(form)) => form.into(),
             Ok(Told::Envelope(envelope)) => outcome::result(Ok(envelope)).into(),
@@ -238,5 +250,18 @@ impl Memories {
         // A map is whole after any panic.
         let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(memories.entry(tag.to_owned()).or_default())
+    }
+
+    /// This asker has closed its session.
+    pub(crate) async fn parted(&self, tag: &str, store: &dyn Store) {
+        self.of(tag).parted(store).await;
+    }
+
+    /// The server has closed, and every answer that was under way is sent.
+    pub(crate) async fn all_parted(&self, store: &dyn Store) {
+        let memories = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for memory in memories.into_values() {
+            memory.parted(store).await;
+        }
     }
 }

@@ -1,11 +1,14 @@
 //! Secret answers: only the asker is shown one, and the store forgets it once it has arrived. No client confirms
-//! a result, but one that calls again has read what came before; until then the same call gets the same answer.
+//! a result, but one that calls again has read what came before, and one that leaves in good order wants no more; until
+//! then the same call gets the same answer. What a server that is killed has shown stays until it is shown again and
+//! arrives, or until its feature ends.
 
 use super::{Handler, Origin};
 use aop_ask::QuestionSpec;
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionState};
+use aop_store::Store;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -37,6 +40,19 @@ impl Secrets {
     pub(super) fn take(&self) -> HashSet<QuestionId> {
         std::mem::take(&mut self.known().shown)
     }
+
+    /// Erases what has arrived, unless it was just shown again.
+    pub(super) async fn forget(&self, received: HashSet<QuestionId>, store: &dyn Store) {
+        for id in received {
+            if self.known().shown.contains(&id) {
+                continue;
+            }
+            if store.forget(id.clone()).await.is_err() {
+                // Tried again after the next call.
+                self.known().shown.insert(id);
+            }
+        }
+    }
 }
 
 impl Handler {
@@ -64,18 +80,5 @@ impl Handler {
             }
         };
         asked || (own && self.caller.role == question.asked.role)
-    }
-
-    /// Erases what has arrived, unless it was just shown again.
-    pub(super) async fn forget(&self, received: HashSet<QuestionId>) {
-        for id in received {
-            if self.memory.secrets.known().shown.contains(&id) {
-                continue;
-            }
-            if self.service.store.forget(id.clone()).await.is_err() {
-                // Tried again after the next call.
-                self.memory.secrets.known().shown.insert(id);
-            }
-        }
     }
 }

@@ -226,12 +226,32 @@ fn an_agent_asks_for_its_own_feature_and_waits_for_no_other() {
     agent.refused("ask_user", &json!({"prompt": "And this?"}), "question_conflict_open");
 }
 
+/// A call that asks for a secret.
+pub(crate) fn secret_form() -> Value {
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "key", "header": "Key", "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
+    json!({"prompt": "The key", "spec": spec})
+}
+
+#[test]
+fn a_secret_that_the_last_call_was_shown_is_erased_when_the_client_leaves() {
+    let project = Project::with_feature();
+    let mut asker = hasty(&project);
+    let id = asker.data("ask_user", &secret_form())["question_id"].clone();
+    answer(&project, r#"{"key": "s3cret"}"#);
+    assert_eq!(asker.close().code, Some(0));
+    assert!(project.kept_secret(&id).is_some(), "nobody was shown it yet");
+    let mut asker = hasty(&project);
+    let told = asker.data("ask_user", &secret_form());
+    assert_eq!((&told["question_id"], &told["answer"]["key"]), (&id, &json!("s3cret")));
+    assert_eq!(asker.close().code, Some(0));
+    assert_eq!(project.kept_secret(&id), None);
+}
+
 #[test]
 fn a_form_comes_back_as_a_mapping_and_its_secret_only_to_the_asker() {
     let project = Project::with_feature();
-    let spec = json!({"version": 1, "topic": "t", "questions": [
-        {"id": "key", "header": "Key", "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
-    let form = json!({"prompt": "The key", "spec": spec});
+    let form = secret_form();
     let mut asker = hasty(&project);
     let id = asker.data("ask_user", &form)["question_id"].clone();
     answer(&project, r#"{"key": "s3cret"}"#);

@@ -1,6 +1,7 @@
 //! MCP over HTTP: the same tools and envelopes as through every other door, in the name of the token.
 
 use crate::http_client::{Answer, Server};
+use crate::mcp_ask::secret_form;
 use crate::mcp_client::{self, Client};
 use crate::support::{Project, question};
 use aop_kernel::ids::FeatureId;
@@ -325,6 +326,32 @@ fn an_agent_never_answers_over_mcp_and_sees_only_what_is_its_own() {
     assert_eq!(lone.call("feature.list", &json!({}))["error"]["code"], "forbidden_for_role");
     let another = Http::stateless(&server, &agent_token(&project, &[]));
     assert_eq!(another.call("await_answer", &id)["error"]["code"], "forbidden_for_role");
+}
+
+#[test]
+fn a_secret_that_the_last_call_was_shown_is_erased_with_the_session_and_with_the_server() {
+    let project = Project::with_feature();
+    let server = Server::start_with(&project, &[], &[("AOP_MCP_WAIT_MS", "0")]);
+    let token = agent_token(&project, &["--feature-id", "shop"]);
+    let shown = |client: &Http<'_>| {
+        let id = client.call("ask_user", &secret_form())["data"]["question_id"].clone();
+        project.answer(id.as_str().unwrap(), r#"{"key": "s3cret"}"#).data();
+        let told = client.call("await_answer", &json!({"question_id": id}));
+        assert_eq!(told["data"]["answer"]["key"], "s3cret", "{told}");
+        assert!(project.kept_secret(&id).is_some(), "the same call gets the same answer");
+        id
+    };
+    let client = Http::start(&server, &token);
+    let first = shown(&client);
+    let bearer = format!("Bearer {token}");
+    let session = client.session.clone().unwrap();
+    let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", session.as_str())];
+    assert_eq!(server.request("DELETE", "/mcp", &headers, "").status, 204);
+    assert_eq!(project.kept_secret(&first), None);
+    let second = shown(&Http::stateless(&server, &token));
+    server.signal("-TERM");
+    assert_eq!(server.ended().code, Some(0));
+    assert_eq!(project.kept_secret(&second), None);
 }
 
 #[test]

@@ -179,6 +179,15 @@ impl Project {
         self.tool("feature.get", "human", &json!({"feature_id": id})).data()
     }
 
+    /// The secret that the store keeps for a question.
+    pub(crate) fn kept_secret(&self, question: &Value) -> Option<Value> {
+        let clock = std::sync::Arc::new(aop_store::SystemClock);
+        let store = aop_store::SqliteStore::open(&self.path(".aop"), clock).unwrap();
+        let id = aop_kernel::ids::QuestionId::parse(question.as_str().unwrap()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(aop_store::Store::reveal(&store, id)).unwrap()
+    }
+
     /// Everything is as it should be.
     pub(crate) fn assert_healthy(&self) {
         let doctor = self.run(&["doctor"]);
