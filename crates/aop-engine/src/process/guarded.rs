@@ -3,6 +3,7 @@
 use super::environment::TurnMark;
 use super::family::{kill_group, process};
 use super::frame::{Frame, Kind, encoded, receive_async};
+use super::lines::Lines;
 use super::record::{MARK, Record};
 use super::{Started, reap_leftovers};
 use crate::port::{EngineError, Limits};
@@ -15,8 +16,6 @@ use tokio::process::{ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-/// A line beyond this is handed on in pieces.
-const MAX_LINE: usize = 64 << 20;
 /// So much of standard error is kept for messages; all of it is in the turn's folder.
 const ERRORS_KEPT: usize = 8 << 10;
 
@@ -111,7 +110,7 @@ pub struct Guarded {
     deadline: Instant,
     idle: std::time::Duration,
     heard: Instant,
-    line: Vec<u8>,
+    lines: Lines,
     errors: Vec<u8>,
     code: Option<i32>,
     cause: Option<Cause>,
@@ -180,7 +179,7 @@ impl Guarded {
             deadline: now + launch.limits.hard,
             idle: launch.limits.idle,
             heard: now,
-            line: Vec::new(),
+            lines: Lines::default(),
             errors: Vec::new(),
             code: None,
             cause: None,
@@ -200,20 +199,13 @@ impl Guarded {
     /// The next line of standard output with its end; the last one may have none. `None` when there will be no more, or
     /// time is up (then it is ended). Can be dropped and called again.
     pub async fn next_line(&mut self) -> Option<Vec<u8>> {
-        let mut searched = 0;
         loop {
-            if let Some(end) = self.line[searched..].iter().position(|byte| *byte == b'\n') {
-                let rest = self.line.split_off(searched + end + 1);
-                return Some(std::mem::replace(&mut self.line, rest));
-            }
-            searched = self.line.len();
-            if searched > MAX_LINE {
-                return Some(std::mem::take(&mut self.line));
+            if let Some(line) = self.lines.next() {
+                return Some(line);
             }
             match self.receive().await {
-                Some(bytes) => self.line.extend_from_slice(&bytes),
-                None if self.line.is_empty() => return None,
-                None => return Some(std::mem::take(&mut self.line)),
+                Some(bytes) => self.lines.push(&bytes),
+                None => return self.lines.rest(),
             }
         }
     }

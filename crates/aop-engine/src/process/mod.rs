@@ -10,6 +10,7 @@ mod family;
 pub(crate) mod frame;
 mod guard;
 mod guarded;
+mod lines;
 mod record;
 
 pub use environment::Surroundings;
