@@ -36,6 +36,7 @@ impl LineFormat for Claude {
         match text(fields, "type") {
             Some("system") if text(fields, "subtype") == Some("init") => {
                 out.send(EventKind::TurnStarted);
+                self.message = None;
                 self.session(fields, out);
             }
             Some("assistant") => self.assistant(fields, out),
@@ -71,7 +72,8 @@ impl Claude {
             Some(_) => Author::Sub,
         };
         let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
-        if author == Author::Main && id != self.message {
+        let begins = author == Author::Main && id != self.message;
+        if begins {
             self.message.clone_from(&id);
             self.settle_elicitations(out);
         }
@@ -79,9 +81,14 @@ impl Claude {
             let (message, text) = (id.clone(), text.to_owned());
             EventKind::Text(Text { author, message, piece: Piece::Whole, text })
         };
+        let is_silent = |block: &Value| !matches!(block["type"].as_str(), Some("text" | "tool_use"));
         match message.get("content") {
             Some(Value::String(words)) => out.send(write(words)),
             Some(Value::Array(blocks)) => {
+                if begins && blocks.iter().all(is_silent) {
+                    // A thought, perhaps. The message before it is not the last one any more.
+                    out.send(write(""));
+                }
                 for block in blocks {
                     match block.get("type").and_then(Value::as_str) {
                         Some("text") => {

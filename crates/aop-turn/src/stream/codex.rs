@@ -1,7 +1,8 @@
 //! Codex, `codex exec --json`. Lines of `codex app-server` are told apart by their shape and handed on, so
 //! one parser reads both.
 //!
-//! An item of type `error` is a warning. Only `turn.failed` is a failure.
+//! An item of type `error` is a warning. Only `turn.failed` is a failure. Messages have no beginning of their own; that
+//! the model thinks again after it used a tool shows that another one has begun, whether it comes to words or not.
 
 use super::codex_app::CodexApp;
 use super::{Author, Covers, Ended, EventKind, LineFormat, Out, Piece, Text, ToolCall, Usage, number, text};
@@ -12,6 +13,7 @@ pub(super) const WORDS: &[&str] = &[
     "turn.started",
     "item.started",
     "agent_message",
+    "reasoning",
     "turn.completed",
     "turn.failed",
     "error",
@@ -34,7 +36,42 @@ pub(super) const WORDS: &[&str] = &[
 #[derive(Debug, Default)]
 pub(super) struct Codex {
     app: CodexApp,
+    after_tool: AfterTool,
 }
+
+/// Whether a tool was used since the model last began to say something.
+#[derive(Debug, Default)]
+pub(super) struct AfterTool(bool);
+
+impl AfterTool {
+    /// Keeps up with an item: a tool, a thought or a message. A thought after a tool is another message without words
+    /// so far, and that is an event.
+    pub(super) fn item(&mut self, kind: Option<&str>, message: Option<String>, out: &mut Out<'_, '_>) {
+        match kind {
+            Some("reasoning") if self.0 => {
+                self.0 = false;
+                let (author, piece, text) = (Author::Main, Piece::Whole, String::new());
+                out.send(EventKind::Text(Text { author, message, piece, text }));
+            }
+            Some("agent_message" | "agentMessage") => self.0 = false,
+            Some(kind) if TOOLS.contains(&kind) => self.0 = true,
+            Some(_) | None => {}
+        }
+    }
+}
+
+/// The items that are uses of a tool, in either protocol.
+const TOOLS: &[&str] = &[
+    "command_execution",
+    "mcp_tool_call",
+    "file_change",
+    "web_search",
+    "commandExecution",
+    "mcpToolCall",
+    "fileChange",
+    "webSearch",
+    "dynamicToolCall",
+];
 
 impl LineFormat for Codex {
     fn open_calls(&self) -> &[String] {
@@ -48,9 +85,13 @@ impl LineFormat for Codex {
                     out.send(EventKind::Session(id.to_owned()));
                 }
             }
-            Some("turn.started") => out.send(EventKind::TurnStarted),
+            Some("turn.started") => {
+                self.after_tool = AfterTool::default();
+                out.send(EventKind::TurnStarted);
+            }
             Some(kind @ ("item.started" | "item.completed")) => {
                 if let Some(item) = fields.get("item").and_then(Value::as_object) {
+                    self.after_tool.item(text(item, "type"), None, out);
                     exec_item(kind == "item.completed", item, out);
                 }
             }

@@ -4,7 +4,7 @@
 //! A server request that asks (for input, for approval, for an elicitation) waits until its reply; that it
 //! was replied to shows as `serverRequest/resolved`. Threads other than the first are sub-agents.
 
-use super::codex::tool_call;
+use super::codex::{AfterTool, tool_call};
 use super::{Author, Covers, Ended, EventKind, Out, Piece, Text, Usage, number, text};
 use crate::native::{NativeAsk, Stage, read_ask, read_permission};
 use serde_json::{Map, Value};
@@ -15,6 +15,7 @@ pub(super) struct CodexApp {
     thread: Option<String>,
     /// Requests that wait: their JSON-RPC id and the call they are about.
     waiting: Vec<(Value, String)>,
+    after_tool: AfterTool,
 }
 
 impl CodexApp {
@@ -26,9 +27,16 @@ impl CodexApp {
         }
         let author = self.author(params);
         match method {
-            "turn/started" if author == Author::Main => out.send(EventKind::TurnStarted),
+            "turn/started" if author == Author::Main => {
+                self.after_tool = AfterTool::default();
+                out.send(EventKind::TurnStarted);
+            }
             "item/started" | "item/completed" => {
                 if let Some(item) = params.get("item").and_then(Value::as_object) {
+                    if author == Author::Main {
+                        let id = text(item, "id").map(str::to_owned);
+                        self.after_tool.item(text(item, "type"), id, out);
+                    }
                     item_event(method == "item/completed", author, item, out);
                 }
             }

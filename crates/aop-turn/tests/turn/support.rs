@@ -195,6 +195,18 @@ pub(crate) mod codex {
         json!({"type": "turn.started"})
     }
 
+    pub(crate) fn command_started() -> Value {
+        json!({"type": "item.started", "item": {"id": "item_7", "type": "command_execution", "command": "make"}})
+    }
+
+    pub(crate) fn reasoning() -> Value {
+        json!({"type": "item.completed", "item": {"id": "item_8", "type": "reasoning", "text": "hm"}})
+    }
+
+    pub(crate) fn app_item(method: &str, thread: &str, id: &str, kind: &str) -> Value {
+        app(method, json!({"threadId": thread, "item": {"id": id, "type": kind}}))
+    }
+
     pub(crate) fn message(text: &str) -> Value {
         json!({"type": "item.completed", "item": {"id": "item_9", "type": "agent_message", "text": text}})
     }

@@ -37,6 +37,45 @@ fn claude_code_streams() {
             Ask("Wait, which?"),
         ),
         row(
+            "marker in an earlier message, and only a thought in the last",
+            ClaudeCode,
+            stream(&[
+                claude::init(),
+                claude::text("m1", DONE),
+                claude::tool("m1", "t1", "Bash", &json!({"command": "make test"})),
+                claude::tool_result("t1", "3 FAILED"),
+                claude::block("m2", json!({"type": "thinking", "thinking": "it failed"}), Value::Null),
+                claude::done(""),
+            ]),
+            interactive(),
+            Error("ENGINE_FAILED"),
+        ),
+        row(
+            "a thought before the words of the same message",
+            ClaudeCode,
+            stream(&[
+                claude::init(),
+                claude::block("m1", json!({"type": "thinking", "thinking": "done"}), Value::Null),
+                claude::text("m1", DONE),
+                claude::block("m1", json!({"type": "thinking", "thinking": "really"}), Value::Null),
+                claude::done(DONE),
+            ]),
+            interactive(),
+            summary(),
+        ),
+        row(
+            "a sub-agent's thought after the last message",
+            ClaudeCode,
+            stream(&[
+                claude::init(),
+                say(DONE),
+                claude::block("s1", json!({"type": "thinking", "thinking": "hm"}), json!("p")),
+                claude::done(DONE),
+            ]),
+            interactive(),
+            summary(),
+        ),
+        row(
             "marker in an earlier turn of the process",
             ClaudeCode,
             stream(&[
