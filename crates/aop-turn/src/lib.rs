@@ -15,6 +15,7 @@ pub mod judge;
 pub mod native;
 pub mod outcome;
 pub mod patch;
+pub mod quote;
 pub mod repair;
 pub mod stream;
 mod tail;

@@ -3,6 +3,7 @@
 
 use crate::judge::Verdict;
 use crate::outcome::Outcome;
+use crate::quote::inline;
 
 /// Reasons beyond this many are repeated to nobody.
 const MAX_REASONS: usize = 20;
@@ -34,9 +35,7 @@ fn corrective_text(reasons: &[String]) -> String {
     let mut text =
         String::from("Your last message holds a result that does not fit the required schema:\n\n");
     for reason in reasons.iter().take(MAX_REASONS) {
-        text.push_str("- ");
-        text.push_str(reason);
-        text.push('\n');
+        text.push_str(&format!("- {}\n", inline(reason)));
     }
     if reasons.len() > MAX_REASONS {
         text.push_str(&format!("- and {} more\n", reasons.len() - MAX_REASONS));

@@ -6,6 +6,7 @@
 use super::opening::named;
 use crate::port::{Reply, ReplyKind};
 use aop_turn::native::{AskBody, read_permission};
+use aop_turn::quote::quoted;
 use serde_json::{Value, json};
 
 /// The choice that allows. Everything else does not.
@@ -139,7 +140,8 @@ pub(super) fn told_later(reply: &Reply) -> String {
 /// The same where the call cannot be told.
 pub(super) fn told_by_message(reply: &Reply) -> String {
     let asked = reply.question["prompt"].as_str().unwrap_or("a permission");
-    named(&format!("About the permission you needed ({asked}):\n\n{}", told_later(reply)), &reply.question_id)
+    let words = format!("About the permission you needed:\n\n{}\n\n{}", quoted(asked), told_later(reply));
+    named(&words, &reply.question_id)
 }
 
 /// What was granted too late to be used.

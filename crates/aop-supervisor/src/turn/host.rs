@@ -17,6 +17,7 @@ use aop_kernel::role::Caller;
 use aop_kernel::tools::question_request;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
+use aop_turn::quote::inline;
 use aop_turn::{Mode, Role};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -214,7 +215,7 @@ impl TurnHost {
 }
 
 fn refused(refusal: &Refusal) -> String {
-    format!("Your question was not taken: {}. {}", refusal.message, refusal.hint)
+    format!("Your question was not taken: {}. {}", inline(&refusal.message), inline(&refusal.hint))
 }
 
 impl Host for TurnHost {
