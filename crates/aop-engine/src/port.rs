@@ -133,6 +133,14 @@ pub struct TurnRequest {
 }
 
 impl TurnRequest {
+    /// Whether it means anything only in a conversation that knows what went before. The others say all there is.
+    pub(crate) fn needs_conversation(&self) -> bool {
+        match &self.input {
+            Input::Reply(_) => true,
+            Input::Message(_) | Input::Continue(_) => false,
+        }
+    }
+
     /// What its command line is made from.
     pub(crate) fn command<'a>(
         &self,
@@ -271,6 +279,17 @@ pub enum EngineError {
         cause: String,
         /// What to do about it.
         hint: String,
+    },
+    /// The conversation to go on with is nowhere to be found. Nothing was said in it, and nothing can be: whoever asked
+    /// for the turn begins another one, which knows nothing.
+    #[error("{engine} has no conversation {session} any more: {cause}")]
+    ConversationGone {
+        /// The engine.
+        engine: Engine,
+        /// Its handle.
+        session: String,
+        /// How that was found.
+        cause: String,
     },
     /// The machine did not let us.
     #[error("{what}: {cause}")]

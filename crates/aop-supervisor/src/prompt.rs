@@ -93,12 +93,29 @@ pub(crate) fn again(briefing: &str) -> String {
     )
 }
 
-/// What the session of a role is told whose earlier session is on another machine.
-pub(crate) fn elsewhere(briefing: &str) -> String {
-    format!(
-        "An earlier session of yours worked on this on another machine and cannot go on; you go on in its place. What it \
-         committed to the branch may be here, what it did not is not: look at the files before you build on it.\n\n{briefing}"
-    )
+/// Why a role that has a session gets another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Anew {
+    /// The earlier one is on another machine.
+    Elsewhere,
+    /// The engine has lost the conversation.
+    Gone,
+}
+
+/// What a session is told that takes the place of an earlier one.
+pub(crate) fn anew(why: Anew, briefing: &str) -> String {
+    let what = match why {
+        Anew::Elsewhere => {
+            "An earlier session of yours worked on this on another machine and cannot go on; you go on in its place. \
+             What it committed to the branch may be here, what it did not is not: look at the files before you build \
+             on it."
+        }
+        Anew::Gone => {
+            "An earlier session of yours worked on this, and its conversation is gone; you go on in its place. What it \
+             did to the files is here: look at them before you repeat anything."
+        }
+    };
+    format!("{what}\n\n{briefing}")
 }
 
 fn duty(role: Role) -> &'static str {

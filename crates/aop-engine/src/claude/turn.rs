@@ -21,6 +21,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 /// A sub-agent's question is waited for until it ends; the host's own deadlines end it.
 const TO_THE_END: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// What the engine says when it cannot find the conversation that it is to resume.
+const NO_CONVERSATION: &str = "No conversation found with session ID";
 /// What the engine says when a conversation is resumed without words and no call was put aside.
 const NO_MARKER: &str = "No deferred tool marker found";
 /// Variables by which the engine knows that it was started by itself, and behaves differently.
@@ -45,21 +47,33 @@ pub(super) async fn run(
         cwd: request.cwd.clone(),
         version: Some(version.clone()),
     };
+    if request.needs_conversation() && transcript::find(&around.env, &session.session).is_none() {
+        let cause = "its transcript is not among those of Claude Code".to_owned();
+        return Err(gone(session, cause));
+    }
     host.session(session.clone()).await?;
     let settings = settings::write(&around.aop, &request, &version)?;
     let turn = Turn { around, request, host, program: installed.path, session, settings };
     let (attempt, end) = match &turn.request.input {
         Input::Message(text) | Input::Continue(text) => turn.attempt(Some(text)).await?,
-        Input::Reply(reply) if reply.call_id.is_none() || !turn.is_begun() => {
-            turn.attempt(Some(&reply.words)).await?
-        }
+        Input::Reply(reply) if reply.call_id.is_none() => turn.attempt(Some(&reply.words)).await?,
         Input::Reply(reply) => match turn.attempt(None).await? {
             // The call was cut off before it was put aside: the engine has forgotten that it waits for it.
             (_, end) if end.errors.contains(NO_MARKER) => turn.attempt(Some(&reply.words)).await?,
             done => done,
         },
     };
-    Ok(turn.report(attempt, &end))
+    let report = turn.report(attempt, &end);
+    match report.session {
+        Some(session) if end.errors.contains(NO_CONVERSATION) && report.turn.message.is_none() => {
+            Err(gone(session, end.errors))
+        }
+        session => Ok(TurnReport { session, ..report }),
+    }
+}
+
+fn gone(session: SessionRef, cause: String) -> EngineError {
+    EngineError::ConversationGone { engine: session.engine, session: session.session, cause }
 }
 
 struct Turn<'a> {

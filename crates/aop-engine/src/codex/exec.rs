@@ -5,7 +5,7 @@ use super::home::FirstStart;
 use super::opening::told;
 use super::start::Place;
 use super::turn::conversation;
-use super::unusable;
+use super::{NO_THREAD, gone, unusable};
 use crate::port::{EngineError, Host, Input, Progress, SessionRef, TurnReport, TurnRequest};
 use crate::process::{Guarded, Launch, Stdin};
 use crate::words::join;
@@ -93,6 +93,11 @@ pub(super) async fn run(
     }
     let transcript = process.transcript();
     let end = process.wait().await;
+    if let (Some(thread), None) = (&request.session, &session)
+        && end.errors.contains(NO_THREAD)
+    {
+        return Err(gone(thread, place.home));
+    }
     let mut turn = reader.finish();
     end.explain(&mut turn);
     Ok(TurnReport { turn, process: end.process(), session, asked: Vec::new(), transcript, delivered })

@@ -25,7 +25,7 @@ use crate::process::Surroundings;
 use aop_turn::Engine;
 use program::Program;
 use start::Place;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What it can do.
@@ -80,6 +80,14 @@ impl Driver for Codex {
             Some(rollout.holds_reply(&question_id, call_id.as_deref()))
         })
     }
+}
+
+/// What Codex says when it cannot find the thread that it is to resume.
+const NO_THREAD: &str = "no rollout found";
+
+fn gone(thread: &str, home: &Path) -> EngineError {
+    let (session, cause) = (thread.to_owned(), format!("it is not in {}", home.display()));
+    EngineError::ConversationGone { engine: Engine::Codex, session, cause }
 }
 
 fn unusable(cause: &str, hint: &str) -> EngineError {

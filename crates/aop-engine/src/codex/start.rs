@@ -6,7 +6,7 @@ use super::home::FirstStart;
 use super::opening::Opening;
 use super::program::Program;
 use super::turn::{Turn, conversation, refusal, refused};
-use super::{thread, unusable, writer};
+use super::{NO_THREAD, gone, thread, unusable, writer};
 use crate::port::{Asked, EngineError, Host, SessionRef, TurnReport, TurnRequest};
 use crate::process::{Launch, Stdin, Surroundings};
 use aop_turn::{Engine, Process, TurnReader};
@@ -173,11 +173,8 @@ async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Resul
                 writer::end_left_over(home, thread).await;
                 tokio::time::sleep(WRITER_PAUSE).await;
             }
-            Err(CallError::Refused(words)) if words.contains("no rollout found") => {
-                return Err(unusable(
-                    &format!("the conversation {thread} is not in {}", home.display()),
-                    "start the work again with a message; the earlier conversation is gone",
-                ));
+            Err(CallError::Refused(words)) if words.contains(NO_THREAD) => {
+                return Err(gone(thread, home));
             }
             Err(error) => return Err(refused("thread/resume", error)),
         }

@@ -94,16 +94,20 @@ impl Turn {
         home.prepare(around)?;
         let known = request.session.clone().filter(|name| is_session_handle(name));
         let name = known.unwrap_or_else(SessionRef::fresh_name);
-        let is_there = session::files(&home.gemini(), &name).is_some_and(|files| !files.is_empty());
-        if let (Input::Reply(reply), false) = (&request.input, is_there) {
-            return Err(EngineError::Unusable {
-                engine: Engine::Gemini,
-                cause: format!(
-                    "the conversation {name} that asked {} is no longer in {}",
-                    reply.question_id,
-                    home.gemini().display()
-                ),
-                hint: "put the folder back, or begin again with `aop retry`".to_owned(),
+        let files = session::files(&home.gemini(), &name);
+        let is_there = files.as_ref().is_some_and(|files| !files.is_empty());
+        if request.needs_conversation() && !is_there {
+            let folder = home.gemini().display().to_string();
+            return Err(match files {
+                Some(_) => EngineError::ConversationGone {
+                    engine: Engine::Gemini,
+                    session: name,
+                    cause: format!("it is not in {folder}"),
+                },
+                None => EngineError::System {
+                    what: format!("looking for the conversation {name} in {folder}"),
+                    cause: "a file of it cannot be read".to_owned(),
+                },
             });
         }
         let session = SessionRef {

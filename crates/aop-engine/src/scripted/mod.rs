@@ -60,7 +60,11 @@ impl Driver for Scripted {
     ) -> Pending<'_, Option<bool>> {
         Box::pin(async move {
             let conversation = session::Conversation::load(&project, &session.session).ok()?;
-            Some(conversation.is_some_and(|conversation| conversation.holds(&question_id)))
+            let told = |conversation: session::Conversation| {
+                conversation.holds(&question_id)
+                    || conversation.heard.iter().any(|message| message.contains(&question_id))
+            };
+            Some(conversation.is_some_and(told))
         })
     }
 }
@@ -74,6 +78,8 @@ struct Turn {
     reader: TurnReader,
     asked: Vec<String>,
     delivered: bool,
+    /// Whether the conversation was there before this turn.
+    was_begun: bool,
 }
 
 impl Turn {
@@ -89,6 +95,16 @@ impl Turn {
             Some(name) => (name.to_owned(), false),
             None => (fresh, true),
         };
+        let system = |error: std::io::Error| EngineError::System {
+            what: format!("reading the conversation {name}"),
+            cause: error.to_string(),
+        };
+        let was_begun = session::Conversation::load(&request.project, &name).map_err(system)?.is_some();
+        if request.needs_conversation() && !was_begun {
+            let folder = scenario::folder(&request.project).join("sessions").display().to_string();
+            let (engine, cause) = (Engine::Scripted, format!("it is not in {folder}"));
+            return Err(EngineError::ConversationGone { engine, session: name, cause });
+        }
         let session = SessionRef {
             engine: Engine::Scripted,
             session: name,
@@ -116,14 +132,15 @@ impl Turn {
         .await?;
         host.progress(Progress::started(process.started()));
         let reader = TurnReader::new(Engine::Scripted);
-        Ok(Turn { request, host, process, session, reader, asked: Vec::new(), delivered: false })
+        Ok(Turn { request, host, process, session, reader, asked: Vec::new(), delivered: false, was_begun })
     }
 
     async fn play(mut self) -> Result<TurnReport, EngineError> {
         let input = match &self.request.input {
             Input::Message(text) => json!({"type": "message", "text": text}),
             Input::Reply(reply) => told(reply),
-            Input::Continue(_) => json!({"type": "continue"}),
+            Input::Continue(_) if self.was_begun => json!({"type": "continue"}),
+            Input::Continue(text) => json!({"type": "message", "text": text}),
         };
         self.tell(&input);
         while let Some(line) = self.process.next_line().await {

@@ -4,7 +4,7 @@ use super::{Plan, Turn};
 use crate::check::{CheckReport, report_key};
 use crate::note::{Note, forget_notes, notes_for};
 use crate::phase::{result_name, schema_of};
-use crate::prompt::{self, Briefing};
+use crate::prompt::{self, Anew, Briefing};
 use crate::runner::Stop;
 use aop_engine::{Driver, Input, Reply, ReplyKind, SessionRef};
 use aop_kernel::question::Question;
@@ -21,14 +21,14 @@ pub(super) struct Brief {
 }
 
 impl Brief {
-    /// `begins_anew`: the role has a session that cannot go on here.
+    /// `anew`: the role had a session that cannot go on.
     pub(super) async fn make(
         turn: &Turn<'_>,
         session: Option<&SessionRef>,
         driver: &dyn Driver,
         claim: ClaimState,
         plan: &Plan,
-        begins_anew: bool,
+        anew: Option<Anew>,
     ) -> Result<Self, Stop> {
         let question = match &turn.reply_to {
             Some(id) => Some(turn.context.store().question(id.clone()).await?.ok_or(Stop::Stale)?),
@@ -38,27 +38,33 @@ impl Brief {
             // There is no session that could know anything: a new one is told all there is.
             let (notes, told) = turn.notes(false).await?;
             let text = text(turn, &told, question.as_ref()).await?;
-            let text = if begins_anew { prompt::elsewhere(&text) } else { text };
+            let text = match anew {
+                Some(why) => prompt::anew(why, &text),
+                None => text,
+            };
             return Ok(Brief { input: Input::Message(text), notes });
         };
         let started_before = claim >= ClaimState::Spawned;
-        if let Some(question) = question.as_ref().filter(|question| asked_it(session, question)) {
+        if let Some(question) = &question {
             let mut reply = reply(turn, question).await?;
+            let asked_it = asked_it(session, question);
             let held = claim == ClaimState::Delivered
                 || (started_before && {
                     let project = turn.context.settings.root.clone();
-                    let (id, call) = (question.id.to_string(), reply.call_id.clone());
+                    let (id, call) = (question.id.to_string(), reply.call_id.clone().filter(|_| asked_it));
                     driver.holds_reply(project, session.clone(), id, call).await == Some(true)
                 });
-            if !held {
+            if held {
+                // The conversation has it: it is not told again.
+                let (notes, told) = turn.notes(true).await?;
+                let task = prompt::again(&text(turn, &told, None).await?);
+                return Ok(Brief { input: Input::Continue(task), notes });
+            }
+            if asked_it {
                 let (notes, told) = turn.notes(false).await?;
                 reply.notes = prompt::notes(&told).trim().to_owned();
                 return Ok(Brief { input: Input::Reply(Box::new(reply)), notes });
             }
-            // The conversation has it: it is not told again.
-            let (notes, told) = turn.notes(true).await?;
-            let task = prompt::again(&text(turn, &told, None).await?);
-            return Ok(Brief { input: Input::Continue(task), notes });
         }
         let goes_on = plan.cut_off && started_before;
         let (notes, told) = turn.notes(goes_on).await?;

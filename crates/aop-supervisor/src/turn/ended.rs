@@ -43,8 +43,9 @@ impl Ended {
     }
 
     /// The engine could not do it.
-    pub(super) fn failed(code: &str, message: String, delivered: bool) -> Self {
-        let how = How::Error { code: code.to_owned(), message, retryable: true };
+    pub(super) fn failed(message: String, delivered: bool) -> Self {
+        let code = ErrorCode::EngineFailed.as_str().to_owned();
+        let how = How::Error { code, message, retryable: true };
         Ended { how, warnings: Vec::new(), transcript: None, delivered }
     }
 
@@ -68,6 +69,12 @@ impl Ended {
     /// Whether the engine failed.
     pub(super) fn is_failure(&self) -> bool {
         matches!(self.how, How::Error { .. })
+    }
+
+    /// Something that should be known, beside what came of it.
+    pub(super) fn with_warning(mut self, warning: String) -> Self {
+        self.warnings.push(warning);
+        self
     }
 
     /// Whether the reply that it began with has reached the session. What ended by itself has read it.

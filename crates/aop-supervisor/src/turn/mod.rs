@@ -12,8 +12,9 @@ pub(crate) use session::{Kept, key as session_key, worktree_key};
 use crate::SURFACE;
 use crate::mode::mode_of;
 use crate::phase::{self, schema_of};
+use crate::prompt::Anew;
 use crate::runner::{Context, Stop};
-use aop_engine::{Driver, EngineError, Host, Input, TurnReport, TurnRequest};
+use aop_engine::{Driver, EngineError, Host, Input, SessionRef, TurnReport, TurnRequest};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::lifecycle::{BeginTurn, Command};
@@ -59,8 +60,8 @@ pub(super) struct Turn<'a> {
 pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Plan) -> Result<(), Stop> {
     let Some(role) = phase::worker(feature.status) else { return Err(Stop::Stale) };
     let kept = session::load(context, &feature.id, role).await?;
-    let begins_anew = kept.as_ref().is_some_and(|kept| !context.is_here(kept));
-    let kept = kept.filter(|_| !begins_anew);
+    let is_elsewhere = kept.as_ref().is_some_and(|kept| !context.is_here(kept));
+    let kept = kept.filter(|_| !is_elsewhere);
     let engine = engine_for(context, role, kept.as_ref(), plan.reply_to.is_some() || plan.cut_off);
     let stored = kept.map(|kept| kept.session).filter(|session| session.engine == engine);
     let driver = (context.drivers)(engine).map_err(|error| unavailable(&error))?;
@@ -72,11 +73,27 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
         return turn.end(Ended::asked(&question)).await;
     }
     let cwd = context.git.ensure_worktree(&turn.feature.id).await.map_err(Refusal::from)?;
-    let brief = Brief::make(&turn, stored.as_ref(), driver.as_ref(), found, &plan, begins_anew).await?;
-    let host = Arc::new(TurnHost::new(&turn, stored.clone()));
+    let driver = driver.as_ref();
+    let anew = is_elsewhere.then_some(Anew::Elsewhere);
+    let mut brief = Brief::make(&turn, stored.as_ref(), driver, found, &plan, anew).await?;
     context.store().advance_claim(turn.claim.clone(), turn.epoch, ClaimState::Spawned).await?;
     crash_point("turn_spawned");
-    let ended = turn.play(driver.as_ref(), &host, brief.input.clone(), cwd).await?;
+    let ended = match turn.play(driver, stored, brief.input.clone(), cwd.clone()).await? {
+        Played::Ended(ended) => ended,
+        Played::ConversationGone(why) => {
+            // Nothing was said in it. Another one is told all there is, and takes its place in the store as soon as it
+            // has a name; until then whoever continues the turn finds the same.
+            crash_point("conversation_gone");
+            let what = format!("{why}; the {role} goes on in a new session that is told everything");
+            context.say(&turn.feature.id, &what);
+            brief = Brief::make(&turn, None, driver, found, &plan, Some(Anew::Gone)).await?;
+            match turn.play(driver, None, brief.input.clone(), cwd).await? {
+                Played::Ended(ended) => ended.with_warning(what),
+                // A conversation that was just begun: this engine keeps none.
+                Played::ConversationGone(why) => Ended::failed(why.to_string(), false),
+            }
+        }
+    };
     crash_point("turn_played");
     let failed = ended.is_failure();
     turn.end(ended).await?;
@@ -134,15 +151,30 @@ async fn mode_for(context: &Context, feature: &Feature) -> Result<Mode, Stop> {
     Ok(mode_of(context.store(), &feature.id).await?.unwrap_or(context.settings.mode))
 }
 
+/// What came of letting an engine play.
+enum Played {
+    /// The turn came to an end.
+    Ended(Ended),
+    /// The conversation to go on with is gone, for this reason. Nothing has happened.
+    ConversationGone(EngineError),
+}
+
+impl Played {
+    fn failed(message: String, delivered: bool) -> Self {
+        Played::Ended(Ended::failed(message, delivered))
+    }
+}
+
 impl Turn<'_> {
-    /// Lets the engine play, with corrective rounds where its result fails its schema.
+    /// Lets the engine play in this session or a new one, with corrective rounds where its result fails its schema.
     async fn play(
         &self,
         driver: &dyn Driver,
-        host: &Arc<TurnHost>,
+        session: Option<SessionRef>,
         mut input: Input,
         cwd: PathBuf,
-    ) -> Result<Ended, Stop> {
+    ) -> Result<Played, Stop> {
+        let host = &Arc::new(TurnHost::new(self, session));
         let mut rounds = 0;
         let mut delivered = false;
         loop {
@@ -152,8 +184,13 @@ impl Turn<'_> {
             let report = match self.context.until_stopped(&self.feature.id, ran).await? {
                 Ok(report) => report,
                 Err(EngineError::System { what, cause }) => {
-                    let message = format!("{what}: {cause}");
-                    return Ok(Ended::failed(ErrorCode::EngineFailed.as_str(), message, delivered));
+                    return Ok(Played::failed(format!("{what}: {cause}"), delivered));
+                }
+                Err(gone @ EngineError::ConversationGone { .. }) if rounds == 0 => {
+                    return Ok(Played::ConversationGone(gone));
+                }
+                Err(gone @ EngineError::ConversationGone { .. }) => {
+                    return Ok(Played::failed(gone.to_string(), delivered));
                 }
                 Err(EngineError::Host(error)) => return Err(host.failure(error)),
                 Err(error) => return Err(unavailable(&error).into()),
@@ -161,11 +198,13 @@ impl Turn<'_> {
             delivered |= report.delivered;
             host.settled(&report.asked).await?;
             if let Some(question) = self.owed_question().await? {
-                return Ok(Ended::asked(&question).having(delivered));
+                return Ok(Played::Ended(Ended::asked(&question).having(delivered)));
             }
             let verdict = self.judge(&report);
             match next_step(&verdict, rounds, self.context.settings.repair_rounds) {
-                NextStep::Accept => return Ok(Ended::judged(verdict, &report).having(delivered)),
+                NextStep::Accept => {
+                    return Ok(Played::Ended(Ended::judged(verdict, &report).having(delivered)));
+                }
                 NextStep::Repair { round, text } => {
                     rounds = round;
                     input = Input::Message(text);
@@ -258,7 +297,7 @@ impl Turn<'_> {
 fn unavailable(error: &EngineError) -> Refusal {
     let hint = match error {
         EngineError::NotInstalled { hint, .. } | EngineError::Unusable { hint, .. } => hint.clone(),
-        EngineError::System { .. } | EngineError::Host(_) => {
+        EngineError::ConversationGone { .. } | EngineError::System { .. } | EngineError::Host(_) => {
             ErrorCode::EngineUnavailable.page().remedy.to_owned()
         }
     };

@@ -4,7 +4,7 @@ use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, pass, plan, script, workshop,
 };
 use crate::support::Project;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn spec(project: &Project) -> String {
     let path = project.path("shop.md");
@@ -115,5 +115,45 @@ fn a_run_killed_during_checks_runs_them_again_and_goes_on() {
         dies_at(&project, point, &[&spec(&project)]);
         assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
         assert_whole(&project, point);
+    }
+}
+
+/// The messages that the sessions of the scripted engine were told.
+fn heard(project: &Project) -> Vec<String> {
+    let sessions = std::fs::read_dir(project.path(".aop/scripted/sessions")).unwrap().flatten();
+    let session = |path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
+    let texts = sessions.flat_map(|entry| session(entry.path())["heard"].as_array().unwrap().clone());
+    texts.map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_conversation_that_is_gone_is_begun_anew_and_told_everything_with_the_answer_once() {
+    let points =
+        ["turn_spawned", "conversation_gone", "session_kept", "turn_played", "turn_judged", "turn_ended"];
+    for point in std::iter::once(None).chain(points.map(Some)) {
+        let project = workshop("");
+        script(&project, "shop", &json!({"builder": [ask("Which colour?"), built()]}));
+        let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project)]);
+        let question = run.question("shop");
+        assert_eq!(run.end().0, Some(3));
+        project.answer_to(&question, "no").data();
+        std::fs::remove_dir_all(project.path(".aop/scripted/sessions")).unwrap();
+        script(&project, "shop", &json!({"builder": [built()]}));
+        if let Some(point) = point {
+            dies_at(&project, point, &[]);
+        }
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point:?}");
+        assert_whole(&project, point.unwrap_or("no crash"));
+        let id = question["question_id"].as_str().unwrap();
+        let told = heard(&project);
+        let anew: Vec<&String> =
+            told.iter().filter(|text| text.contains(&format!("The end of your question {id}"))).collect();
+        assert_eq!(anew.len(), 1, "{point:?}: {told:#?}");
+        for part in ["# The shop", "Which colour?", "a human", "\"no\"", "## Your result"] {
+            assert!(anew[0].contains(part), "{point:?}: {part} is not in {}", anew[0]);
+        }
+        assert_eq!(deliveries(&project).len(), 0, "{point:?}: nobody answers a call of no session");
+        let began = events(&project, "shop", "turn.began");
+        assert_eq!(began.iter().filter(|event| event["reply_to"] == id).count(), 1, "{point:?}");
     }
 }

@@ -320,8 +320,8 @@ async fn a_conversation_that_is_gone_is_named_and_nothing_is_started() {
     std::fs::remove_dir_all(stage.project.path(".aop/engines/gemini/.gemini/tmp")).unwrap();
     let request = stage.resumed("r2", stage.reply(&parked.asked[0]).await);
     match stage.driver.run(request, stage.host.clone()).await {
-        Err(EngineError::Unusable { cause, hint, .. }) => {
-            assert!(cause.contains(&parked.asked[0]) && !hint.is_empty(), "{cause} {hint}");
+        Err(EngineError::ConversationGone { session, .. }) => {
+            assert_eq!(session, parked.session.unwrap().session);
         }
         other => panic!("{other:?}"),
     }

@@ -121,7 +121,7 @@ async fn a_conversation_that_is_gone_is_named() {
     let session = Some("01a1de11-71ac-7543-9960-dfdc4a8ad319".to_owned());
     let request = TurnRequest { session, ..stage.start("one") };
     match stage.try_run(request).await {
-        Err(EngineError::Unusable { cause, .. }) => assert!(cause.contains("01a1de11"), "{cause}"),
+        Err(EngineError::ConversationGone { session, .. }) => assert!(session.starts_with("01a1de11")),
         other => panic!("{other:?}"),
     }
 }
