@@ -41,6 +41,8 @@ pub struct Limits {
     pub hard: Duration,
     /// Without a byte of output.
     pub idle: Duration,
+    /// After its last word, until the process is ended.
+    pub linger: Duration,
     /// Bytes of output kept in the transcript.
     pub output_bytes: u64,
 }
@@ -50,6 +52,7 @@ impl Default for Limits {
         Limits {
             hard: Duration::from_secs(4 * 3600),
             idle: Duration::from_secs(30 * 60),
+            linger: Duration::from_secs(10),
             output_bytes: 1 << 30,
         }
     }

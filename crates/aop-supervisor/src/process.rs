@@ -45,13 +45,15 @@ pub(crate) async fn run_shell(
         cwd: worktree.to_owned(),
         stdin: Stdin::Null,
         run_dir: folder.to_owned(),
-        limits: Limits { hard: timeout, idle: timeout, output_bytes: MAX_OUTPUT },
+        limits: Limits { hard: timeout, idle: timeout, output_bytes: MAX_OUTPUT, ..Limits::default() },
     })
     .await?;
     let end = guarded.wait().await;
     Ok(match end.cause {
         Cause::HardTimeout | Cause::IdleTimeout => Ending::TimedOut,
         Cause::OutputLimit => Ending::TooMuch,
-        Cause::Exited | Cause::Killed | Cause::GuardLost => Ending::Exited(end.code.unwrap_or(-1)),
+        Cause::Exited | Cause::Killed | Cause::Lingered | Cause::GuardLost => {
+            Ending::Exited(end.code.unwrap_or(-1))
+        }
     })
 }

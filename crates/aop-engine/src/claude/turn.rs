@@ -90,6 +90,36 @@ struct Attempt {
     reader: TurnReader,
     /// Questions that were answered while the process lived.
     settled: Vec<String>,
+    /// Its turn has come to an end, and none has begun since.
+    has_finished: bool,
+}
+
+impl Attempt {
+    fn new() -> Self {
+        let reader = TurnReader::new(Engine::ClaudeCode);
+        Attempt { reader, settled: Vec::new(), has_finished: false }
+    }
+
+    /// Whether a line is the last word of a turn, where that changes with it. A process may have several turns: after a
+    /// call that was put aside comes what else it was told.
+    fn last_word(&mut self, line: &[u8]) -> Option<bool> {
+        #[derive(serde::Deserialize)]
+        struct Kind<'a> {
+            #[serde(rename = "type")]
+            kind: &'a str,
+            subtype: Option<&'a str>,
+        }
+        if !self.has_finished && memchr::memmem::find(line, b"\"result\"").is_none() {
+            return None;
+        }
+        let Kind { kind, subtype } = serde_json::from_slice(line).ok()?;
+        self.has_finished = match (kind, subtype) {
+            ("result", _) => true,
+            ("assistant" | "user" | "stream_event", _) | ("system", Some("init")) => false,
+            _ => return None,
+        };
+        Some(self.has_finished)
+    }
 }
 
 impl Turn<'_> {
@@ -110,7 +140,7 @@ impl Turn<'_> {
         })
         .await?;
         self.host.progress(Progress::started(process.started()));
-        let mut attempt = Attempt { reader: TurnReader::new(Engine::ClaudeCode), settled: Vec::new() };
+        let mut attempt = Attempt::new();
         let mut waiting = Waiting::default();
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -120,6 +150,9 @@ impl Turn<'_> {
                     Some(line) => {
                         attempt.reader.feed(&line);
                         self.show(&line);
+                        if let Some(is_last) = attempt.last_word(&line) {
+                            process.finished(is_last);
+                        }
                     }
                     None => break,
                 },

@@ -63,6 +63,9 @@ pub(super) async fn run(
         }
         reader.feed(&line);
         let Ok(line) = serde_json::from_slice::<Value>(&line) else { continue };
+        if matches!(line["type"].as_str(), Some("turn.completed" | "turn.failed")) {
+            process.finished(true);
+        }
         match line["type"].as_str() {
             Some("thread.started") => {
                 if let Some(id) = line["thread_id"].as_str() {

@@ -150,6 +150,9 @@ impl Turn {
         while let Some(line) = self.process.next_line().await {
             self.reader.feed(&line);
             let Ok(line) = serde_json::from_slice::<Value>(&line) else { continue };
+            if line["type"] == "result" {
+                self.process.finished(true);
+            }
             if self.hear(&line) {
                 stopped = true;
                 break;

@@ -60,6 +60,8 @@ pub enum Cause {
     HardTimeout,
     /// It was silent for too long.
     IdleTimeout,
+    /// It had said its last word and did not go. Its turn came to its end all the same.
+    Lingered,
     /// It wrote too much.
     OutputLimit,
     /// The guard was lost, and with it how the engine ended. What was left has been ended.
@@ -81,7 +83,9 @@ impl End {
     /// What the judge wants to know.
     pub fn process(&self) -> aop_turn::Process {
         let timed_out = matches!(self.cause, Cause::HardTimeout | Cause::IdleTimeout);
-        aop_turn::Process { exit_code: self.code, timed_out }
+        // How it went when we ended it says nothing about a turn that was over by then.
+        let exit_code = self.code.filter(|_| self.cause != Cause::Lingered);
+        aop_turn::Process { exit_code, timed_out }
     }
 
     /// Gives a turn that reports no error of its own the reason that the process gave, for people.
@@ -92,7 +96,7 @@ impl End {
             Cause::HardTimeout => "the turn took too long".to_owned(),
             Cause::GuardLost => "the process that guards it was killed".to_owned(),
             Cause::Exited if self.code != Some(0) => self.errors.clone(),
-            Cause::Exited | Cause::Killed => String::new(),
+            Cause::Exited | Cause::Killed | Cause::Lingered => String::new(),
         };
         if turn.error.is_none() && !reason.is_empty() {
             turn.error = Some((reason, turn.length..turn.length));
@@ -109,6 +113,9 @@ pub struct Guarded {
     run_dir: PathBuf,
     deadline: Instant,
     idle: std::time::Duration,
+    linger: std::time::Duration,
+    /// Since when nothing is expected of it but that it goes.
+    last_word: Option<Instant>,
     heard: Instant,
     lines: Lines,
     errors: Vec<u8>,
@@ -178,6 +185,8 @@ impl Guarded {
             run_dir: launch.run_dir,
             deadline: now + launch.limits.hard,
             idle: launch.limits.idle,
+            linger: launch.limits.linger,
+            last_word: None,
             heard: now,
             lines: Lines::default(),
             errors: Vec::new(),
@@ -219,6 +228,12 @@ impl Guarded {
     /// Counts as if something had been heard: the silence has a reason.
     pub fn touch(&mut self) {
         self.heard = Instant::now();
+        self.last_word = self.last_word.map(|_| self.heard);
+    }
+
+    /// Whether the engine has said its last word: then it should go, and is ended when it does not.
+    pub fn finished(&mut self, has_finished: bool) {
+        self.last_word = has_finished.then(Instant::now);
     }
 
     /// Ends the engine with everything that it started, and waits until nothing is left. Its input stays open to the
@@ -251,10 +266,10 @@ impl Guarded {
                 self.frames.recv().await
             } else {
                 let silent = self.heard + self.idle;
-                let (due, cause) = if silent < self.deadline {
-                    (silent, Cause::IdleTimeout)
-                } else {
-                    (self.deadline, Cause::HardTimeout)
+                let (due, cause) = match self.last_word {
+                    Some(since) => (self.deadline.min(since + self.linger), Cause::Lingered),
+                    None if silent < self.deadline => (silent, Cause::IdleTimeout),
+                    None => (self.deadline, Cause::HardTimeout),
                 };
                 match timeout_at(due, self.frames.recv()).await {
                     Ok(frame) => frame,

@@ -156,6 +156,7 @@ async fn time_and_output_are_limited_and_the_reason_is_told() {
         hard: Duration::from_millis(hard),
         idle: Duration::from_millis(idle),
         output_bytes,
+        ..Limits::default()
     };
     for (script, limits, cause) in [
         ("while true; do echo x; sleep 0.02; done", limits(400, 10_000, 1 << 20), Cause::HardTimeout),
@@ -170,6 +171,20 @@ async fn time_and_output_are_limited_and_the_reason_is_told() {
         assert!(!is_alive(pid));
         assert!(std::fs::metadata(dir.path().join("transcript.jsonl")).unwrap().len() <= 200_000);
     }
+}
+
+#[tokio::test]
+async fn a_process_that_does_not_go_after_its_last_word_is_ended_as_if_it_had_gone() {
+    let dir = TempDir::new().unwrap();
+    let limits = Limits { linger: Duration::from_millis(50), ..Limits::default() };
+    let script = "echo done; while true; do echo more; sleep 0.01; done";
+    let mut process = Guarded::spawn(Launch { limits, ..launch(dir.path(), script) }).await.unwrap();
+    let pid = process.started().pgid;
+    assert_eq!(process.next_line().await.as_deref(), Some(&b"done\n"[..]));
+    process.finished(true);
+    let end = process.wait().await;
+    assert_eq!((end.cause, end.process()), (Cause::Lingered, aop_turn::Process::default()));
+    assert!(!is_alive(pid));
 }
 
 #[tokio::test]

@@ -1,0 +1,107 @@
+//! The driver of Claude Code with programs that only stand in for it: one that has lost a conversation, one that does not
+//! go. How the real one behaves is in `real_claude.rs`.
+
+use super::host::{StoreHost, turn};
+use super::{around, is_alive};
+use crate::support::Project;
+use aop_engine::{Driver, EngineError, Input, Limits, Progress, Reply, ReplyKind, TurnRequest, driver};
+use aop_turn::{Engine, Mode, Outcome, Rules, judge};
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+const SESSION: &str = "01234567-89ab-4cde-8f01-23456789abcd";
+
+/// A program of that name, which also notes that it was started.
+fn stand_in(project: &Project, script: &str) -> Box<dyn Driver> {
+    let bin = project.path("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    let program = bin.join("claude");
+    let version = "[ \"$1\" = --version ] && { echo '2.1.325 (Claude Code)'; exit; }";
+    let text = format!("#!/bin/sh\n{version}\necho started >> \"$HOME/starts\"\n{script}\n");
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut around = around(project.root());
+    around.env.insert("PATH".into(), format!("{}:/usr/bin:/bin", bin.display()).into());
+    driver(Engine::ClaudeCode, &around).unwrap()
+}
+
+/// The turn that tells this session the end of its question.
+fn answered(project: &Project) -> TurnRequest {
+    let reply = Reply {
+        question_id: "q_1".into(),
+        call_id: Some("toolu_1".into()),
+        kind: ReplyKind::Answered,
+        answer: json!("yes"),
+        question: json!({}),
+        words: "The end of your question q_1: yes".into(),
+    };
+    TurnRequest { session: Some(SESSION.into()), ..turn(project, "r1", Input::Reply(Box::new(reply))) }
+}
+
+fn starts(project: &Project) -> usize {
+    std::fs::read_to_string(project.path("starts")).unwrap_or_default().lines().count()
+}
+
+#[tokio::test]
+async fn a_conversation_without_a_transcript_is_gone_and_nothing_is_started_or_kept() {
+    let project = Project::with_feature();
+    let driver = stand_in(&project, "true");
+    let host = StoreHost::new(&project);
+    match driver.run(answered(&project), host.clone()).await {
+        Err(EngineError::ConversationGone { session, .. }) => assert_eq!(session, SESSION),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(starts(&project), 0);
+    assert!(host.progress.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_conversation_that_the_program_does_not_find_is_gone() {
+    let project = Project::with_feature();
+    let driver = stand_in(&project, "echo \"No conversation found with session ID: $5\" >&2; exit 1");
+    let transcripts = project.path(".claude/projects/p");
+    std::fs::create_dir_all(&transcripts).unwrap();
+    std::fs::write(transcripts.join(format!("{SESSION}.jsonl")), "{}\n").unwrap();
+    let message = TurnRequest { input: Input::Message("Go.".into()), ..answered(&project) };
+    for request in [answered(&project), message] {
+        match driver.run(request, StoreHost::new(&project)).await {
+            Err(EngineError::ConversationGone { session, cause, .. }) => {
+                assert!(session == SESSION && cause.contains("No conversation found"), "{session} {cause}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(starts(&project), 2, "each was tried once");
+}
+
+#[tokio::test]
+async fn a_turn_that_ended_counts_although_its_process_does_not_go() {
+    let project = Project::with_feature();
+    let said = |message: &str, text: &str| json!({"type": "assistant", "message": {"id": message, "content": [{"type": "text", "text": text}]}});
+    let result =
+        |text: &str| json!({"type": "result", "subtype": "success", "is_error": false, "result": text});
+    let done = "{\"__SKILL_DONE__\": true}";
+    // Another turn of the same process follows the end of the first, and then nothing but silence.
+    let init = json!({"type": "system", "subtype": "init", "session_id": SESSION});
+    let lines: [Value; 5] = [said("m1", "Hm?"), result("Hm?"), init, said("m2", done), result(done)];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(project.path("lines"), text).unwrap();
+    let driver = stand_in(&project, "cat \"$HOME/lines\"; sleep 1000");
+    let host = StoreHost::new(&project);
+    let limits = Limits { linger: Duration::from_millis(50), ..Limits::default() };
+    let request = TurnRequest { limits, ..turn(&project, "r1", Input::Message("Go.".into())) };
+    let report = driver.run(request, host.clone()).await.unwrap();
+    let process = report.process;
+    let rules = Rules { mode: Mode::Interactive, attempt: 1, max_attempt: 20, schema: None, process };
+    assert!(matches!(judge(&report.turn, &rules).outcome, Outcome::Final { .. }), "{report:?}");
+    let progress = host.progress.lock().unwrap();
+    let pids: Vec<i32> = progress
+        .iter()
+        .filter_map(|progress| match progress {
+            Progress::Started { pgid, .. } => Some(*pgid),
+            Progress::Said(_) | Progress::Uses(_) => None,
+        })
+        .collect();
+    assert!(!pids.is_empty() && pids.iter().all(|pid| !is_alive(*pid)), "{pids:?}");
+}
