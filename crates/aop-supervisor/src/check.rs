@@ -47,7 +47,7 @@ pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: Check
     let worktree = context.git.ensure_worktree(&feature.id).await.map_err(Refusal::from)?;
     let message =
         format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
-    let commit = context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?;
+    let commit = context.git.commit_all(&feature.id, &message).await.map_err(Refusal::from)?;
     let check = begin(context, feature, name, &commit).await?;
     let report = run_commands(context, feature, name, &worktree, &commit).await?;
     end(context, feature, check, report).await

@@ -1,6 +1,7 @@
 //! Git, as the program `git`: one worktree and branch per feature, commits, and a merge that is prepared before
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
+mod link;
 mod pen;
 
 use crate::settings::Worktrees;
@@ -10,7 +11,7 @@ use pen::Pen;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 
 /// Why git did not do what was asked.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -18,9 +19,9 @@ pub enum GitError {
     /// There is no such program.
     #[error("git cannot be started: {0}")]
     NotInstalled(String),
-    /// The folder is no repository, or has no commit.
+    /// The folder is no repository, or what stands there has to be put in order by a person.
     #[error("{message}")]
-    NoRepository {
+    Unusable {
         /// What is wrong.
         message: String,
         /// What to do.
@@ -45,7 +46,7 @@ impl From<GitError> for Refusal {
         match error {
             GitError::NotInstalled(_) => Refusal::new(ErrorCode::UnsupportedOperation, message)
                 .hint("install git: every feature is worked on in a worktree of its own"),
-            GitError::NoRepository { hint, .. } => {
+            GitError::Unusable { hint, .. } => {
                 Refusal::new(ErrorCode::UnsupportedOperation, message).hint(hint)
             }
             GitError::Conflict(_) => Refusal::new(ErrorCode::VersionConflict, message).hint(
@@ -80,6 +81,8 @@ pub struct Git {
     worktrees: Worktrees,
     /// Worktrees are made one after the other: git's own lock would refuse the second.
     making: Mutex<()>,
+    /// The repository's own folder, without symlinks.
+    common: OnceCell<PathBuf>,
 }
 
 impl Git {
@@ -90,7 +93,7 @@ impl Git {
 
     /// The same, or without git.
     pub(crate) fn with(root: &Path, worktrees: Worktrees) -> Self {
-        Git { root: root.to_owned(), worktrees, making: Mutex::new(()) }
+        Git { root: root.to_owned(), worktrees, making: Mutex::new(()), common: OnceCell::new() }
     }
 
     /// The branch of a feature.
@@ -112,13 +115,13 @@ impl Git {
         if self.git(&self.root, &["rev-parse", "--git-dir"]).await.is_err() {
             // Told apart from a missing program.
             self.git(&self.root, &["--version"]).await?;
-            return Err(GitError::NoRepository {
+            return Err(GitError::Unusable {
                 message: format!("{root} is no git repository"),
                 hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then run again".to_owned(),
             });
         }
         if self.head(&self.root).await.is_err() {
-            return Err(GitError::NoRepository {
+            return Err(GitError::Unusable {
                 message: format!("the git repository in {root} has no commit yet"),
                 hint: "features branch off a commit: `git add -A && git commit -m \"First commit\"`, then run again".to_owned(),
             });
@@ -140,7 +143,8 @@ impl Git {
         }
         // Written last: without it the worktree may be half made.
         let whole = path.with_extension("whole");
-        if whole.exists() && path.join(".git").exists() {
+        if whole.exists() && path.exists() {
+            self.mend(&path).await?;
             drop(Pen::take(&path).await?);
             return Ok(path);
         }
@@ -151,7 +155,7 @@ impl Git {
         let place = path.display().to_string();
         // One that git was killed over is still locked, and would not be pruned. Mostly there is none.
         let _ = self.git(&self.root, &["worktree", "unlock", &place]).await;
-        self.git(&self.root, &["worktree", "prune"]).await?;
+        self.prune().await?;
         let has_branch = self
             .git(&self.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
             .await
@@ -168,11 +172,62 @@ impl Git {
         Ok(path)
     }
 
-    /// Commits whatever changed in a worktree. The commit that the worktree is at then.
-    pub async fn commit_all(&self, worktree: &Path, message: &str) -> Result<String, GitError> {
+    /// Brings every worktree that stands here back to this repository: where the project's folder was moved or copied,
+    /// they still are of the one that it came from. Those that need a person are found when they are needed.
+    pub(crate) async fn mend_worktrees(&self) {
+        for worktree in self.standing() {
+            let _ = self.mend(&worktree).await;
+        }
+    }
+
+    /// What a person has to do about worktrees.
+    pub async fn worktrees_in_doubt(&self) -> Result<Vec<GitError>, GitError> {
+        let common = self.common().await?;
+        let worktrees = self.standing().into_iter();
+        Ok(worktrees.filter_map(|worktree| link::look(common, &worktree).err()).collect())
+    }
+
+    /// The worktrees that were made and are there.
+    fn standing(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.root.join(".aop").join("worktrees"));
+        let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+        let made = paths.filter(|path| path.extension().is_some_and(|extension| extension == "whole"));
+        made.map(|path| path.with_extension("")).filter(|path| path.is_dir()).collect()
+    }
+
+    /// Makes sure that a worktree is of this repository, before any git runs there.
+    async fn mend(&self, worktree: &Path) -> Result<(), GitError> {
+        if self.worktrees == Worktrees::Plain {
+            return Ok(());
+        }
+        link::mend(self.common().await?, worktree)
+    }
+
+    async fn common(&self) -> Result<&Path, GitError> {
+        let find = async || {
+            let said = self.git(&self.root, &["rev-parse", "--git-common-dir"]).await?;
+            let path = self.root.join(said.trim_end_matches('\n'));
+            path.canonicalize().map_err(|error| GitError::Failed {
+                command: format!("rev-parse --git-common-dir in {}", path.display()),
+                said: error.to_string(),
+            })
+        };
+        self.common.get_or_try_init(find).await.map(PathBuf::as_path)
+    }
+
+    /// Has git forget the worktrees that are gone. It would take those for gone that have another place now.
+    async fn prune(&self) -> Result<(), GitError> {
+        self.mend_worktrees().await;
+        self.git(&self.root, &["worktree", "prune"]).await.map(drop)
+    }
+
+    /// Commits whatever changed in a feature's worktree. The commit that the worktree is at then.
+    pub async fn commit_all(&self, feature: &FeatureId, message: &str) -> Result<String, GitError> {
         if self.worktrees == Worktrees::Plain {
             return Ok(NO_COMMIT.to_owned());
         }
+        let worktree = &*self.worktree(feature);
+        self.mend(worktree).await?;
         let pen = Pen::take(worktree).await?;
         self.run(worktree, &["add", "-A"], pen.hand()).await?;
         let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
@@ -258,6 +313,7 @@ impl Git {
         let path = self.worktree(feature);
         let place = path.display().to_string();
         if path.exists() {
+            self.mend(&path).await?;
             let said = self.git(&path, &["-c", ALL, "status", "--porcelain"]).await?;
             if !said.trim().is_empty() {
                 return Ok(changed_files(&said));
@@ -271,7 +327,7 @@ impl Git {
             args.extend(path.join(".gitmodules").exists().then_some("--force"));
             self.git(&self.root, &args).await?;
         } else {
-            self.git(&self.root, &["worktree", "prune"]).await?;
+            self.prune().await?;
         }
         // Gone is what was wanted.
         let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
@@ -316,7 +372,33 @@ impl Git {
 
 #[cfg(test)]
 mod tests {
-    use super::conflicting;
+    use super::{Git, GitError, conflicting};
+    use aop_kernel::ids::FeatureId;
+    use std::path::Path;
+    use std::process::Command;
+
+    pub(super) fn git(folder: &Path, args: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args).current_dir(folder);
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "git {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    pub(super) fn project() -> (tempfile::TempDir, Git, FeatureId) {
+        let dir = tempfile::TempDir::new().unwrap();
+        git(dir.path(), &["init", "--quiet", "--initial-branch", "main"]);
+        git(dir.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]);
+        let project = Git::new(dir.path());
+        (dir, project, FeatureId::parse("checkout").unwrap())
+    }
+
+    pub(super) fn told(error: &GitError) -> (&str, &str) {
+        match error {
+            GitError::Unusable { message, hint } => (message, hint),
+            other => panic!("{other}"),
+        }
+    }
 
     #[test]
     fn a_conflict_is_one_also_when_git_names_no_file_or_warns_before() {

@@ -59,24 +59,8 @@ fn left_over(worktree: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use crate::git::Git;
-    use aop_kernel::ids::FeatureId;
-    use std::path::Path;
+    use crate::git::tests::project;
     use std::process::Command;
-
-    fn git(folder: &Path, args: &[&str]) {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(args).current_dir(folder);
-        assert!(git.output().unwrap().status.success(), "git {args:?}");
-    }
-
-    fn project() -> (tempfile::TempDir, Git, FeatureId) {
-        let dir = tempfile::TempDir::new().unwrap();
-        git(dir.path(), &["init", "--quiet"]);
-        git(dir.path(), &["commit", "--quiet", "--allow-empty", "-m", "first"]);
-        let project = Git::new(dir.path());
-        (dir, project, FeatureId::parse("checkout").unwrap())
-    }
 
     #[tokio::test]
     async fn a_git_that_was_killed_in_a_worktree_is_in_nobodys_way() {
@@ -90,7 +74,7 @@ mod tests {
         }
         std::fs::write(worktree.join("new"), "text").unwrap();
         let before = project.head(&worktree).await.unwrap();
-        let after = project.commit_all(&worktree, "second").await.unwrap();
+        let after = project.commit_all(&id, "second").await.unwrap();
         assert_ne!(before, after);
         // Nor in that of the agent, whose own git comes first in its turn.
         let lock = of_git.join("worktrees/checkout/index.lock");
@@ -106,7 +90,7 @@ mod tests {
         std::fs::write(&lock, "").unwrap();
         let worktree = project.ensure_worktree(&id).await.unwrap();
         std::fs::write(worktree.join("new"), "text").unwrap();
-        project.commit_all(&worktree, "second").await.unwrap();
+        project.commit_all(&id, "second").await.unwrap();
         assert!(lock.exists());
     }
 

@@ -131,6 +131,7 @@ impl Runner {
 
     async fn turn_around(&mut self, mut stop: watch::Receiver<bool>) -> Result<Reason, Refusal> {
         self.context.git.check_repository().await?;
+        self.context.git.mend_worktrees().await;
         leftovers::reap(&self.context).await;
         let mut changes = self.context.store().changes();
         changes.borrow_and_update();

@@ -133,8 +133,8 @@ impl Turn<'_> {
         if self.role == Role::Builder || self.role == Role::Qa {
             let summary = result.get("summary").and_then(Value::as_str).unwrap_or("work");
             let message = format!("{}: {}", self.feature.id, aop_kernel::log::one_line(summary));
-            let worktree = self.context.git.worktree(&self.feature.id);
-            commit = Some(self.context.git.commit_all(&worktree, &message).await.map_err(Refusal::from)?);
+            commit =
+                Some(self.context.git.commit_all(&self.feature.id, &message).await.map_err(Refusal::from)?);
         }
         let key = format!("{}/{}", self.feature.id, result_name(self.role));
         let document = json!({"claim": self.claim, "result": result, "commit": commit});

@@ -135,13 +135,21 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
     })
 }
 
-/// Whether there is a commit that features can branch off.
+/// Whether there is a commit that features can branch off, and their worktrees can be worked in.
 fn repository(session: &Session) -> Check {
     const NAME: &str = "git";
-    match session.wait(Git::new(&session.project.root).check_repository()).map_err(Refusal::from) {
-        Ok(()) => Check::good(NAME, "features can branch off the last commit"),
-        Err(refusal) => Check::doubtful(NAME, format!("{}: {}", refusal.message, refusal.hint)),
+    let git = Git::new(&session.project.root);
+    let look = async {
+        git.check_repository().await?;
+        git.worktrees_in_doubt().await
+    };
+    let found = session.wait(look).unwrap_or_else(|error| vec![error]);
+    let told = found.into_iter().map(Refusal::from);
+    let told: Vec<String> = told.map(|refusal| format!("{}: {}", refusal.message, refusal.hint)).collect();
+    if told.is_empty() {
+        return Check::good(NAME, "features can branch off the last commit");
     }
+    Check::doubtful(NAME, told.join("; "))
 }
 
 /// Whether the agent programs of the settings are installed.
