@@ -23,5 +23,5 @@ pub use port::{
     Asked, Capabilities, Driver, EngineError, Host, HostError, Input, Limits, Pending, Progress, Reply,
     ReplyKind, SessionRef, TurnReport, TurnRequest,
 };
-pub use process::{Surroundings, reap_leftovers};
+pub use process::{Surroundings, is_copy, reap_leftovers};
 pub use registry::{capabilities, driver};

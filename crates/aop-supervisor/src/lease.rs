@@ -5,6 +5,7 @@
 //! What is done to a feature is fenced by an epoch: that of the project's lease, or of the feature's own (`holding`).
 
 use crate::runners::{Identity, RunnerRecord, millis};
+use aop_engine::is_copy;
 use aop_engine::process::start_time;
 use aop_kernel::ids::{FeatureId, RunId};
 use aop_kernel::time::Timestamp;
@@ -14,6 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -51,6 +53,9 @@ pub struct RunInfo {
     pub boot: String,
     /// Since when it runs.
     pub since: Timestamp,
+    /// The project's folder, without symlinks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root: Option<PathBuf>,
 }
 
 /// The document of a run.
@@ -80,8 +85,8 @@ pub struct RunLease {
 }
 
 impl RunInfo {
-    /// This process.
-    pub fn of_this_process(now: Timestamp) -> Result<Self, Refusal> {
+    /// This process, in the project with this root.
+    pub fn of_this_process(now: Timestamp, root: &Path) -> Result<Self, Refusal> {
         let pid = std::process::id();
         Ok(RunInfo {
             run_id: RunId::parse(&format!("r_{}", ulid::Ulid::generate()))?,
@@ -90,7 +95,15 @@ impl RunInfo {
             host: first_line("/proc/sys/kernel/hostname"),
             boot: first_line("/proc/sys/kernel/random/boot_id"),
             since: now,
+            // A name that JSON cannot hold is left out.
+            root: root.canonicalize().ok().filter(|root| root.to_str().is_some()),
         })
+    }
+
+    /// Whether this run has another folder, and what is read about it here came with a copy of that.
+    fn is_of_a_copy(&self, root: &Path) -> bool {
+        self.host == first_line("/proc/sys/kernel/hostname")
+            && self.root.as_ref().is_some_and(|there| is_copy(&there.join(".aop"), &root.join(".aop")))
     }
 
     /// Whether this run is known to be gone: its process on this machine is no more. Of another machine nothing
@@ -117,10 +130,11 @@ impl RunLease {
     /// it.
     pub async fn acquire(
         store: Arc<dyn Store>,
+        root: &Path,
         takeover: Takeover,
         runner: Option<Identity>,
     ) -> Result<Self, Refusal> {
-        let info = RunInfo::of_this_process(store.now().await?)?;
+        let info = RunInfo::of_this_process(store.now().await?, root)?;
         let (held, met) = (Mutex::default(), Mutex::default());
         let lease = RunLease { store, info, runner, epoch: AtomicU64::new(0), held, met };
         let mut replaced = None;
@@ -136,11 +150,13 @@ impl RunLease {
                 return Ok(lease);
             }
             if let Some(holder) = lease.holder().await? {
-                if takeover == Takeover::IfDead && !holder.info.is_dead() {
+                // A store of its own that was copied says who runs in the original, which has nothing to do with it.
+                let is_foreign = lease.runner.is_none() && holder.info.is_of_a_copy(root);
+                if takeover == Takeover::IfDead && !is_foreign && !holder.info.is_dead() {
                     return Err(lease.already_active(&holder.info));
                 }
                 lease.store.release_lease(lease.name(), holder.epoch).await?;
-                replaced = Some(holder.info);
+                replaced = Some(holder.info).filter(|_| !is_foreign);
             }
             if tokio::time::Instant::now() >= deadline {
                 break;

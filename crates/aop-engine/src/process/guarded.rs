@@ -132,7 +132,7 @@ impl Guarded {
         };
         let mark = TurnMark::fresh();
         let record = Record::path(&launch.run_dir);
-        Record { mark: mark.0.clone(), engine: None }
+        Record::new(&mark.0, &launch.run_dir)
             .write(&record)
             .map_err(system("writing the record of the process"))?;
         let mut command = Command::new(&launch.aop);

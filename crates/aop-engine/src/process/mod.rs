@@ -18,7 +18,7 @@ pub use family::start_time;
 pub use guard::{GuardArgs, guard};
 pub use guarded::{Cause, End, Guarded, Launch, Stdin};
 pub(crate) use record::end_turn_of;
-pub use record::reap_leftovers;
+pub use record::{is_copy, reap_leftovers};
 
 use serde::{Deserialize, Serialize};
 

@@ -20,9 +20,19 @@ pub(super) struct Record {
     pub(super) mark: String,
     /// The engine's process, from the moment that it runs.
     pub(super) engine: Option<Started>,
+    /// The turn's folder: in a copy of it the processes are not the copy's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) folder: Option<PathBuf>,
 }
 
 impl Record {
+    /// Of a turn in this folder that is about to begin.
+    pub(super) fn new(mark: &str, dir: &Path) -> Self {
+        // A name that JSON cannot hold is left out.
+        let folder = dir.canonicalize().ok().filter(|folder| folder.to_str().is_some());
+        Record { mark: mark.to_owned(), engine: None, folder }
+    }
+
     pub(super) fn path(dir: &Path) -> PathBuf {
         dir.join(FILE)
     }
@@ -33,11 +43,22 @@ impl Record {
         std::fs::write(&fresh, serde_json::to_vec(self)?)?;
         std::fs::rename(&fresh, path)
     }
+
+    /// Ends the turn's processes; how many there were.
+    fn end_all(&self) -> usize {
+        if let Some(engine) = &self.engine
+            && process(engine.pgid).is_some_and(|process| process.start_time == engine.start_time)
+        {
+            kill_group(engine.pgid);
+        }
+        kill_marked(&format!("{MARK}={}", self.mark))
+    }
 }
 
 /// Ends what is left of a turn whose `aop` and guard are gone, and returns how many processes that were. A folder
 /// without a record has nothing left. The engine's process is taken for itself only when it began at the recorded
-/// moment, all others only when they carry the turn's mark; nobody else's process is ever touched.
+/// moment, all others only when they carry the turn's mark; nobody else's process is ever touched, and nothing of the
+/// folder that this one is a copy of.
 pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     let path = Record::path(run_dir);
     let content = match std::fs::read(&path) {
@@ -46,16 +67,23 @@ pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
         Err(error) => return Err(error),
     };
     let record: Record = serde_json::from_slice(&content)?;
-    if let Some(engine) = record.engine
-        && process(engine.pgid).is_some_and(|process| process.start_time == engine.start_time)
-    {
-        kill_group(engine.pgid);
-    }
-    let killed = kill_marked(&format!("{MARK}={}", record.mark));
+    let killed = if record.folder.as_ref().is_some_and(|folder| is_copy(folder, run_dir)) {
+        0
+    } else {
+        record.end_all()
+    };
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(killed),
     }
+}
+
+/// Whether what was written down in the folder `there` and is read in the folder `here` came by copying: both are there,
+/// and they are two. Where the first is gone it was moved.
+pub fn is_copy(there: &Path, here: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let which = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino())).ok();
+    matches!((which(there), which(here)), (Some(there), Some(here)) if there != here)
 }
 
 /// Ends everything of the turn that a process belongs to, when that is a turn of ours; any other process is left alone.

@@ -90,3 +90,24 @@ fn doctor_names_a_worktree_that_needs_a_person() {
     let told = found["message"].as_str().unwrap();
     assert!(told.contains(".aop/worktrees/shop") && told.contains("aop retry --feature-id shop"), "{told}");
 }
+
+#[test]
+fn a_run_in_a_copy_leaves_the_run_of_the_original_alone() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    let tell = |signal: &str| {
+        let told =
+            std::process::Command::new("kill").args([signal, &run.pid().to_string()]).status().unwrap();
+        assert!(told.success());
+    };
+    // Nothing is written while it is copied.
+    tell("-STOP");
+    let (copy, taken) = (copied(&project), copied(&project));
+    tell("-CONT");
+    assert_eq!(Running::start(&copy, &["--exit-when-parked"]).end().0, Some(3));
+    assert_eq!(Running::start(&taken, &["--exit-when-parked", "--takeover"]).end().0, Some(3));
+    project.answer_to(&question, "yes").data();
+    assert_eq!(run.end().0, Some(0), "the original's run was stopped");
+}

@@ -132,7 +132,9 @@ fn measured_the_way_from_an_answer_in_the_same_process_to_the_engine() {
             away: Duration::ZERO,
             exit_when_parked: false,
         };
-        let lease = RunLease::acquire(Arc::clone(&service.store), Takeover::IfDead, None).await.unwrap();
+        let lease = RunLease::acquire(Arc::clone(&service.store), project.root(), Takeover::IfDead, None)
+            .await
+            .unwrap();
         let (notices, mut shown) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
         let drivers = Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &drivers).unwrap())));

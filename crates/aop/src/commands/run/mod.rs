@@ -152,7 +152,8 @@ pub(crate) async fn conduct(
         Place::Sqlite(_) => None,
         Place::Postgres(_) => Some(identity(session, &settings).await?),
     };
-    let lease = take(RunLease::acquire(Arc::clone(&service.store), takeover, runner)).await?;
+    let lease = RunLease::acquire(Arc::clone(&service.store), &settings.root, takeover, runner);
+    let lease = take(lease).await?;
     let after = service.store.changed_since(i64::MAX as u64).await?.1;
     if let Err(refusal) = enrol::enrol(session, &specs).await {
         lease.release().await?;

@@ -150,6 +150,25 @@ fn a_process_that_only_has_the_same_id_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_copy_of_a_turns_folder_ends_nothing_of_the_original() {
+    let dir = TempDir::new().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    for folder in [&one, &two] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    let process = Guarded::spawn(launch(&one, "sleep 1000")).await.unwrap();
+    let pid = process.started().pgid;
+    std::fs::copy(one.join("process.json"), two.join("process.json")).unwrap();
+    assert_eq!(reap_leftovers(&two).unwrap(), 0);
+    assert!(is_alive(pid) && one.join("process.json").exists() && !two.join("process.json").exists());
+    // A folder that was moved is still the one of its turn.
+    std::fs::remove_dir(&two).unwrap();
+    std::fs::rename(&one, &two).unwrap();
+    reap_leftovers(&two).unwrap();
+    until("the engine is gone", || !is_alive(pid));
+}
+
+#[tokio::test]
 async fn time_and_output_are_limited_and_the_reason_is_told() {
     let dir = TempDir::new().unwrap();
     let limits = |hard, idle, output_bytes| Limits {
