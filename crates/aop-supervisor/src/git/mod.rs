@@ -237,7 +237,68 @@ impl Git {
             args.extend(["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", message]);
             self.run(worktree, &args, pen.hand()).await?;
         }
+        self.back_on_branch(feature, worktree, &pen).await?;
         self.head(worktree).await
+    }
+
+    /// An agent may have left the feature's branch. What it did is brought there, unless something of the branch would be
+    /// lost by that.
+    async fn back_on_branch(&self, feature: &FeatureId, worktree: &Path, pen: &Pen) -> Result<(), GitError> {
+        let branch = Git::branch(feature);
+        let on = self.git(worktree, &["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
+        let on = on.as_deref().map_or("no branch (detached HEAD)", str::trim);
+        if on == branch {
+            return Ok(());
+        }
+        let head = self.head(worktree).await?;
+        let lost = match self.branch_head(feature).await {
+            Some(known) => !self.contains(&head, &known).await,
+            None => false,
+        };
+        let cause = if lost {
+            "the branch has commits that are not there".to_owned()
+        } else {
+            // Git refuses what is in the middle of a rebase, and a branch that is checked out elsewhere.
+            match self.run(worktree, &["switch", "--quiet", "--force-create", &branch], pen.hand()).await {
+                Ok(_) => return Ok(()),
+                Err(GitError::Failed { said, .. }) => said.replace('\n', " "),
+                Err(error) => return Err(error),
+            }
+        };
+        let shown = worktree.display();
+        Err(GitError::Unusable {
+            message: format!(
+                "{shown} is on {on} at {head}, not on {branch}, and cannot be put there: {cause}"
+            ),
+            hint: format!(
+                "bring what should stay to the branch, as in `cd {shown} && git switch {branch} && git merge {head}`, then `aop retry --feature-id {feature}`"
+            ),
+        })
+    }
+
+    /// Refuses the branch of a feature that nobody has worked on yet: it is somebody else's.
+    pub(crate) async fn check_unused(&self, feature: &FeatureId) -> Result<(), GitError> {
+        if self.worktrees == Worktrees::Plain || self.branch_head(feature).await.is_none() {
+            return Ok(());
+        }
+        let branch = Git::branch(feature);
+        let name = format!("refs/heads/{branch}");
+        let place = self.git(&self.root, &["for-each-ref", "--format=%(worktreepath)", &name]).await?;
+        let place = Some(place.trim_end_matches('\n')).filter(|place| Path::new(place).is_dir());
+        let strange = format!("there is a branch {branch}, and nobody has worked on feature '{feature}' yet");
+        Err(match place {
+            Some(place) => GitError::Unusable {
+                message: format!("{strange}: it is checked out in {place}"),
+                hint: "when another project of this repository has it, give this feature another id"
+                    .to_owned(),
+            },
+            None => GitError::Unusable {
+                message: format!("{strange}: it is of another project, or of an earlier one"),
+                hint: format!(
+                    "`git log HEAD..{branch}` shows what is on it and nowhere here; `git branch -m {branch} {branch}-old` moves it out of the way; then `aop retry --feature-id {feature}`"
+                ),
+            },
+        })
     }
 
     /// The commit that a folder is at.
@@ -397,6 +458,40 @@ mod tests {
         match error {
             GitError::Unusable { message, hint } => (message, hint),
             other => panic!("{other}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_agent_did_beside_its_branch_is_brought_to_it() {
+        for leave in [&["switch", "--quiet", "-c", "other"][..], &["checkout", "--quiet", "--detach"]] {
+            let (dir, project, id) = project();
+            let worktree = project.ensure_worktree(&id).await.unwrap();
+            git(&worktree, leave);
+            std::fs::write(worktree.join("new"), "text").unwrap();
+            let commit = project.commit_all(&id, "second").await.unwrap();
+            assert_eq!(git(dir.path(), &["rev-parse", "aop/checkout"]), commit);
+            assert_eq!(git(&worktree, &["branch", "--show-current"]), "aop/checkout");
+            assert_eq!(git(dir.path(), &["show", "aop/checkout:new"]), "text");
+        }
+    }
+
+    #[tokio::test]
+    async fn nothing_of_a_branch_is_given_up_for_what_an_agent_did_beside_it() {
+        let (dir, project, id) = project();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        std::fs::write(worktree.join("old"), "text").unwrap();
+        let kept = project.commit_all(&id, "second").await.unwrap();
+        git(&worktree, &["switch", "--quiet", "--detach", "main"]);
+        std::fs::write(worktree.join("new"), "text").unwrap();
+        let error = project.commit_all(&id, "third").await.unwrap_err();
+        assert_eq!(git(dir.path(), &["rev-parse", "aop/checkout"]), kept);
+        // What the hint says, word for word.
+        let command = told(&error).1.split('`').nth(1).unwrap();
+        let shell = Command::new("sh").args(["-c", command]).env("EMAIL", "a@b").status().unwrap();
+        assert!(shell.success(), "{command}");
+        project.commit_all(&id, "fourth").await.unwrap();
+        for file in ["old", "new"] {
+            assert_eq!(git(dir.path(), &["show", &format!("aop/checkout:{file}")]), "text");
         }
     }
 

@@ -5,6 +5,7 @@ use super::whose::{Left, Settled, Whose};
 use crate::SURFACE;
 use crate::check::{fail_checks, run_checks};
 use crate::gate::open_gate;
+use crate::git::Git;
 use crate::holding::Hold;
 use crate::step::{Step, next_step};
 use crate::turn::{Plan, run_turn};
@@ -85,6 +86,9 @@ async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> 
         Hold::Now => return Ok(None),
         Hold::No => return Ok(Some(Left::Held)),
     }
+    if feature.work.turns == 0 {
+        context.git.check_unused(&feature.id).await.map_err(Refusal::from)?;
+    }
     let settled = context.settle(feature, gone).await?;
     let sent_back = settled == Settled::WorkIsMissing && send_back(context, feature).await?;
     context.move_in(feature).await?;
@@ -96,10 +100,10 @@ async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> 
 
 /// Nobody can judge what is not here: the builder has to do it again. False when it is the builder's turn anyway.
 async fn send_back(context: &Arc<Context>, feature: &Feature) -> Result<bool, Stop> {
-    let why = "the work on it stayed with a runner that is gone";
+    let why = format!("the work on it is not on the branch {} here", Git::branch(&feature.id));
     match (feature.status, feature.work.finished) {
-        (Status::Qa, _) => move_to(context, feature, Status::Building, why.to_owned()).await?,
-        (Status::Building, Some(true)) => fail_checks(context, feature, why).await?,
+        (Status::Qa, _) => move_to(context, feature, Status::Building, why).await?,
+        (Status::Building, Some(true)) => fail_checks(context, feature, &why).await?,
         _ => return Ok(false),
     }
     Ok(true)

@@ -36,7 +36,7 @@ pub(super) enum Whose {
 pub(super) enum Settled {
     /// As it was.
     AsItWas,
-    /// What was committed elsewhere is not here.
+    /// What was committed is not here.
     WorkIsMissing,
 }
 
@@ -213,35 +213,43 @@ impl Context {
     }
 
     /// Makes a feature that this run holds its own: from now on its work is here. In place of a runner that is gone
-    /// the log says that; and work that is finished and not here is found missing.
+    /// the log says that; and work that is finished and not here is found missing, wherever it stayed.
     pub(super) async fn settle(&self, feature: &Feature, gone: Option<Gone>) -> Result<Settled, Stop> {
-        let Some(me) = &self.lease.runner else { return Ok(Settled::AsItWas) };
-        if feature.status == Status::Planning && gone.is_none() {
-            return Ok(Settled::AsItWas);
-        }
-        let mut settled = Settled::AsItWas;
-        if let Some(gone) = gone {
-            let since =
-                gone.since.map_or("was given up".to_owned(), |since| format!("is gone since {since}"));
-            let mut note = format!(
-                "its runner {} {since}: it goes on at {}:{} in a new session; work that was not committed to the branch stays there",
-                gone.name,
-                self.lease.info.host,
-                me.folder.display()
-            );
-            if feature.status != Status::Planning && !self.has_work_of(feature).await? {
-                settled = Settled::WorkIsMissing;
-                note.push_str(&format!(
-                    ", and so does the branch {}: the builder begins from what is here",
-                    Git::branch(&feature.id)
-                ));
+        let (id, branch) = (&feature.id, Git::branch(&feature.id));
+        let is_missing = match (feature.status, feature.work.finished) {
+            (Status::Planning, _) => false,
+            _ if gone.is_some() && !self.has_branch_of(feature).await => true,
+            (Status::Qa, _) | (Status::Building, Some(_)) => !self.has_work_of(feature).await?,
+            _ => gone.is_some() && !self.has_work_of(feature).await?,
+        };
+        let from_here = "the builder begins from what is here";
+        let (note, operation) = match (gone, &self.lease.runner) {
+            (Some(gone), Some(me)) => {
+                let since =
+                    gone.since.map_or("was given up".to_owned(), |since| format!("is gone since {since}"));
+                let mut note = format!(
+                    "its runner {} {since}: it goes on at {}:{} in a new session; work that was not committed to the branch stays there",
+                    gone.name,
+                    self.lease.info.host,
+                    me.folder.display()
+                );
+                if is_missing {
+                    note.push_str(&format!(", and so does the branch {branch}: {from_here}"));
+                }
+                let epoch = self.fence(id)?.epoch;
+                let operation = format!("moved:{id}:{epoch}:{}", short_digest(&note));
+                (note, operation)
             }
-            let epoch = self.fence(&feature.id)?.epoch;
-            let operation = format!("moved:{}:{epoch}:{}", feature.id, short_digest(&note));
-            let command = Command::AppendLog(AppendLog { feature_id: feature.id.clone(), note });
-            self.submit(runner_request(command, &operation, SURFACE)?).await?;
-        }
-        Ok(settled)
+            _ if is_missing => {
+                let note =
+                    format!("the work that was done on it is not on the branch {branch} here: {from_here}");
+                (note, format!("missing:{id}:{}", feature.version))
+            }
+            _ => return Ok(Settled::AsItWas),
+        };
+        let command = Command::AppendLog(AppendLog { feature_id: id.clone(), note });
+        self.submit(runner_request(command, &operation, SURFACE)?).await?;
+        Ok(if is_missing { Settled::WorkIsMissing } else { Settled::AsItWas })
     }
 
     /// Writes down that the work on a feature is here.
@@ -257,13 +265,21 @@ impl Context {
         Ok(())
     }
 
+    async fn has_branch_of(&self, feature: &Feature) -> bool {
+        self.settings.worktrees == Worktrees::Plain || self.git.branch_head(&feature.id).await.is_some()
+    }
+
     /// Whether the branch here has what the workers before have committed.
     async fn has_work_of(&self, feature: &Feature) -> Result<bool, Stop> {
-        if self.settings.worktrees == Worktrees::Git && self.git.branch_head(&feature.id).await.is_none() {
-            return Ok(false);
-        }
-        for role in [Role::Builder, Role::Qa] {
-            let key = format!("{}/{}", feature.id, phase::result_name(role));
+        // Each goes on from what the one before has done; what was committed in an earlier round may have been lost since
+        // and done again.
+        let last: &[Role] = match (feature.status, feature.work.finished) {
+            (Status::Qa, Some(_)) => &[Role::Qa],
+            (Status::Qa, None) | (_, Some(_)) => &[Role::Builder],
+            (_, None) => &[Role::Builder, Role::Qa],
+        };
+        for role in last {
+            let key = format!("{}/{}", feature.id, phase::result_name(*role));
             let result = self.store().document(Shelf::Results, key).await?;
             let commit = result.as_ref().and_then(|result| result["commit"].as_str());
             if let Some(commit) = commit

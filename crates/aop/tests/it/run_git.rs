@@ -1,6 +1,6 @@
 //! What a run does with the repository: in a copy of a project, after a move, and with what agents and people do there.
 
-use crate::run_support::{Running, ask, git, plan, script, workshop};
+use crate::run_support::{Running, ask, built, events, git, pass, plan, script, workshop};
 use crate::support::{Project, finish};
 use serde_json::{Value, json};
 
@@ -110,4 +110,102 @@ fn a_run_in_a_copy_leaves_the_run_of_the_original_alone() {
     assert_eq!(Running::start(&taken, &["--exit-when-parked", "--takeover"]).end().0, Some(3));
     project.answer_to(&question, "yes").data();
     assert_eq!(run.end().0, Some(0), "the original's run was stopped");
+}
+
+/// The builder's work, twice if need be, and a question of qa in between.
+fn asks_in_qa() -> Value {
+    let write = json!({"write": {"path": "work.txt", "text": "work\n"}});
+    json!({"builder": [write, built(), write, built()], "qa": [ask("Good?"), pass(), pass()]})
+}
+
+/// The work is not there: it is built again, and what is merged has it.
+fn assert_built_again(project: &Project, question: &Value) {
+    project.answer_to(question, "yes").data();
+    assert_eq!(Running::start(project, &[]).end().0, Some(0));
+    let notes = events(project, "shop", "feature.noted");
+    let told = notes
+        .iter()
+        .filter(|note| note["note"].as_str().unwrap().contains("is not on the branch aop/shop here"));
+    assert_eq!(told.count(), 1, "{notes:#?}");
+    assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "work\n");
+}
+
+fn parked_in_qa() -> (Project, Value) {
+    let project = workshop("");
+    script(&project, "shop", &asks_in_qa());
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3));
+    (project, question)
+}
+
+#[test]
+fn qa_does_not_judge_work_that_is_not_in_the_repository() {
+    let (project, question) = parked_in_qa();
+    git(&project, &["worktree", "remove", "--force", ".aop/worktrees/shop"]);
+    git(&project, &["branch", "--quiet", "-D", "aop/shop"]);
+    assert_built_again(&project, &question);
+}
+
+#[test]
+fn an_import_without_its_branches_builds_again_and_one_with_them_goes_on() {
+    for with_branches in [false, true] {
+        let (project, question) = parked_in_qa();
+        project.run(&["export", "--output", "out.jsonl"]).data();
+        let clone = project.beside();
+        git(&clone, &["clone", "--quiet", project.root().to_str().unwrap(), "."]);
+        git(&clone, &["config", "user.name", "Tester"]);
+        git(&clone, &["config", "user.email", "tester@localhost"]);
+        clone.run(&["init"]).data();
+        clone.run(&["import", project.path("out.jsonl").to_str().unwrap()]).data();
+        std::fs::create_dir_all(clone.path(".aop/scripted")).unwrap();
+        // Sessions stay where they began.
+        script(&clone, "shop", &json!({}));
+        if !with_branches {
+            assert_built_again(&clone, &question);
+            continue;
+        }
+        git(&clone, &["fetch", "--quiet", "origin", "refs/heads/aop/*:refs/heads/aop/*"]);
+        clone.answer_to(&question, "yes").data();
+        assert_eq!(Running::start(&clone, &[]).end().0, Some(0));
+        assert_eq!(events(&clone, "shop", "feature.noted").len(), 0);
+        assert_eq!(head(&clone, "aop/shop"), head(&project, "aop/shop"), "nothing was built again");
+    }
+}
+
+#[test]
+fn a_branch_that_was_there_before_its_feature_is_not_built_upon() {
+    let project = workshop("");
+    git(&project, &["switch", "--quiet", "-c", "aop/shop"]);
+    git(&project, &["commit", "--quiet", "--allow-empty", "-m", "Of somebody else"]);
+    git(&project, &["switch", "--quiet", "main"]);
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    let before = head(&project, "aop/shop");
+    let blocked = || {
+        let feature = project.feature("shop");
+        assert_eq!(feature["status"], "blocked");
+        feature["status_reason"].as_str().unwrap().to_owned()
+    };
+    assert!(blocked().contains("git branch -m aop/shop aop/shop-old"), "{}", blocked());
+    // To try again is not enough.
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(3));
+    assert!(blocked().contains("nobody has worked on feature 'shop' yet"), "{}", blocked());
+    git(&project, &["branch", "-m", "aop/shop", "aop/shop-old"]);
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(head(&project, "aop/shop-old"), before);
+    assert_eq!(git(&project, &["merge-base", "aop/shop", "aop/shop-old"]), head(&project, "main"));
+}
+
+#[test]
+fn an_agent_that_left_its_branch_can_still_be_merged() {
+    let (project, question) = parked();
+    git(&project, &["-C", ".aop/worktrees/shop", "switch", "--quiet", "-c", "other"]);
+    project.answer_to(&question, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
+    assert!(project.path("work.txt").exists());
 }
