@@ -1,6 +1,8 @@
 //! `aop merge`: the branch of a checked feature into the branch that the project is on. The merge is made as a
-//! commit that nothing points at; then the store takes the feature as merged, or refuses; only then the branch
-//! moves. So a refusal of either side changes nothing, and what was interrupted after the commit can be finished.
+//! commit that is on no branch; then the store takes the feature as merged, or refuses; only then the branch moves. So a
+//! refusal of either side changes nothing, and what was interrupted after the commit can be finished, also when the branch
+//! has gone on since. One folder merges one feature at a time; where several folders share a project, each has its own
+//! branch.
 
 use crate::SURFACE;
 use crate::git::{Git, GitError};
@@ -14,6 +16,7 @@ use aop_kernel::tools::runner_request;
 use aop_kernel::work::MergeRecord;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Service, Shelf, crash_point};
+use std::fs::File;
 use std::path::Path;
 
 /// What came of a merge.
@@ -32,6 +35,7 @@ pub async fn merge(
     operation: &str,
 ) -> Result<Merged, Refusal> {
     let git = Git::new(root);
+    let _alone = alone(root).await?;
     let feature = service.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
     let merged = feature.work.merged.clone().filter(|_| feature.status == Status::Merged);
     if merged.is_none() {
@@ -43,7 +47,7 @@ pub async fn merge(
         // What was interrupted is finished.
         let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
         let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
-        return finish(&git, &feature, receipt.envelope).await;
+        return finish(service, &git, root, &feature, receipt.envelope).await;
     }
     let Some(commit) = git.branch_head(id).await else {
         ready(&feature)?;
@@ -70,15 +74,43 @@ pub async fn merge(
     }
     // Said before the merge is tried: who reads "conflict" for a feature that was never ready is led astray.
     ready(&feature)?;
-    let message = format!("Merge feature {id}: {}", feature.title);
-    let merge_commit =
-        git.prepare_merge(&commit, &message).await.map_err(|error| conflict(&feature, &into, error))?;
+    let merge_commit = git
+        .prepare_merge(&commit, &message_of(&feature))
+        .await
+        .map_err(|error| conflict(&feature, &into, error))?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, &error))?;
+    git.keep_prepared(id, &merge_commit).await?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
-    let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
+    let receipt = match service.submit(runner_request(command, operation, SURFACE)?).await {
+        Err(refusal) if refusal.code != ErrorCode::StoreUnavailable => {
+            git.forget_prepared(id).await;
+            return Err(refusal);
+        }
+        other => other?,
+    };
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
-    finish(&git, &feature, receipt.envelope).await
+    finish(service, &git, root, &feature, receipt.envelope).await
+}
+
+/// Waits until nobody else merges in this folder: a merge that is prepared on a head which another one moves is in the
+/// store and not on the branch.
+async fn alone(root: &Path) -> Result<File, Refusal> {
+    let path = root.join(".aop").join("merge.lock");
+    let shown = path.display().to_string();
+    let lock = move || {
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        file.lock().map(|()| file)
+    };
+    let locked = tokio::task::spawn_blocking(lock).await.unwrap_or_else(|error| Err(error.into()));
+    locked.map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("{shown} cannot be locked: {error}"))
+            .hint("check the permissions of that file and its folder")
+    })
+}
+
+fn message_of(feature: &Feature) -> String {
+    format!("Merge feature {}: {}", feature.id, feature.title)
 }
 
 /// Files of the project that git does not know stand where the feature has some of its own.
@@ -151,29 +183,84 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
 }
 
 /// Moves the branch that was merged into, if that is still to be done, and no other.
-async fn finish(git: &Git, feature: &Feature, envelope: Envelope) -> Result<Merged, Refusal> {
-    let Some(MergeRecord { merge_commit, into, .. }) = &feature.work.merged else {
+async fn finish(
+    service: &Service,
+    git: &Git,
+    root: &Path,
+    feature: &Feature,
+    envelope: Envelope,
+) -> Result<Merged, Refusal> {
+    let Some(merged) = &feature.work.merged else {
         return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
     };
-    if !git.contains("HEAD", merge_commit).await && !git.branch_contains(into, merge_commit).await {
-        let stuck = |cause: String| {
-            let message = format!("feature '{}' is merged as {merge_commit}, and {cause}", feature.id);
-            Refusal::new(ErrorCode::VersionConflict, message)
+    let MergeRecord { commit, merge_commit, into } = merged;
+    let is_here = git.has(merge_commit).await;
+    // What was lost before it was on the branch is there as a merge of the same work.
+    let is_in = if is_here {
+        git.contains("HEAD", merge_commit).await || git.branch_contains(into, merge_commit).await
+    } else {
+        git.branch_contains(into, commit).await
+    };
+    if !is_in {
+        let is_work_here = git.has(commit).await && !is_elsewhere(service, &feature.id, root).await?;
+        let source = match (is_here, is_work_here) {
+            (true, _) => Some(merge_commit),
+            (false, true) => Some(commit),
+            (false, false) => None,
         };
-        let on = git.current_branch().await;
-        if on.as_deref() != Some(into) {
-            let here = on.map_or("no branch (detached HEAD)".to_owned(), |on| format!("branch {on}"));
-            return Err(stuck(format!("{into} does not have it yet, but the project is on {here}")).hint(format!(
-                "go there with `git switch {into}`, then `aop merge --feature-id {}`; no branch was moved",
-                feature.id
-            )));
-        }
-        git.fast_forward(merge_commit).await.map_err(|error| {
-            stuck(format!("{into} could not be moved there: {error}"))
-                .hint(format!("bring it in with `git merge {merge_commit}`"))
-        })?;
+        bring_in(git, feature, merged, source).await?;
     }
+    git.forget_prepared(&feature.id).await;
     // The branch keeps the history; the folder is only in the way, unless somebody left something there.
     let left = git.remove_worktree(&feature.id).await.unwrap_or_default();
     Ok(Merged { envelope, left })
+}
+
+/// Brings into the branch what the store has as merged: the prepared merge, or the work itself where that is gone. A branch
+/// that has gone on since then gets a merge of its own.
+async fn bring_in(
+    git: &Git,
+    feature: &Feature,
+    merged: &MergeRecord,
+    source: Option<&String>,
+) -> Result<(), Refusal> {
+    let (id, MergeRecord { commit, merge_commit, into }) = (&feature.id, merged);
+    let stuck = |cause: String| {
+        let message = format!("feature '{id}' is merged as {merge_commit}, and {cause}");
+        Refusal::new(ErrorCode::VersionConflict, message)
+    };
+    let Some(source) = source else {
+        return Err(stuck(format!("neither that nor its work {commit} is in this repository")).hint(format!(
+            "bring {into} here from the repository that it was merged in, as in `git pull REMOTE {into}`; no branch was moved"
+        )));
+    };
+    let on = git.current_branch().await;
+    if on.as_deref() != Some(into) {
+        let here = on.map_or("no branch (detached HEAD)".to_owned(), |on| format!("branch {on}"));
+        return Err(stuck(format!("{into} does not have it yet, but the project is on {here}")).hint(
+            format!(
+                "go there with `git switch {into}`, then `aop merge --feature-id {id}`; no branch was moved"
+            ),
+        ));
+    }
+    let next = if source == merge_commit && git.contains(merge_commit, "HEAD").await {
+        merge_commit.clone()
+    } else {
+        git.prepare_merge(source, &message_of(feature)).await.map_err(|error| match error {
+            GitError::Conflict(files) => stuck(format!(
+                "{into} has gone on since and does not merge with it without conflicts: {}",
+                files.join(", ")
+            ))
+            .hint(format!(
+                "no branch was moved; merge it by hand with `git merge {source}`, resolve and commit, then `aop merge --feature-id {id}`"
+            ))
+            .fact("files", files),
+            other => other.into(),
+        })?
+    };
+    git.can_move_to(&next).await.map_err(|error| in_the_way(into, &error))?;
+    git.fast_forward(&next).await.map_err(|error| {
+        stuck(format!("{into} could not be moved there: {error}"))
+            .hint(format!("bring it in with `git merge {source}`, then `aop merge --feature-id {id}`"))
+    })
 }

@@ -71,6 +71,11 @@ fn conflicting(said: &str) -> Option<Vec<String>> {
     Some(lines.map(str::to_owned).collect())
 }
 
+/// What points at a merge that is prepared and on no branch yet.
+fn prepared(feature: &FeatureId) -> String {
+    format!("refs/aop/merge/{feature}")
+}
+
 /// What stands for a commit where there is no git.
 const NO_COMMIT: &str = "none";
 
@@ -349,6 +354,22 @@ impl Git {
         let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
         args.extend(["commit-tree", &tree, "-p", &head, "-p", commit, "-m", message]);
         Ok(self.git(&self.root, &args).await?.trim().to_owned())
+    }
+
+    /// Keeps git from collecting a prepared merge before it is on the branch.
+    pub(crate) async fn keep_prepared(&self, feature: &FeatureId, commit: &str) -> Result<(), GitError> {
+        self.git(&self.root, &["update-ref", &prepared(feature), commit]).await.map(drop)
+    }
+
+    /// It is on the branch, or was refused.
+    pub(crate) async fn forget_prepared(&self, feature: &FeatureId) {
+        // Mostly there is none; one that stays only keeps a commit.
+        let _ = self.git(&self.root, &["update-ref", "-d", &prepared(feature)]).await;
+    }
+
+    /// Whether the repository has this commit.
+    pub(crate) async fn has(&self, commit: &str) -> bool {
+        self.git(&self.root, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await.is_ok()
     }
 
     /// Moves the branch that the project is on forward to a prepared merge.

@@ -209,3 +209,101 @@ fn an_agent_that_left_its_branch_can_still_be_merged() {
     assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
     assert!(project.path("work.txt").exists());
 }
+
+/// A project with features that can be merged, each with a file of its own name.
+fn ready(features: &[&str]) -> Project {
+    let project = workshop("");
+    let mut specs = Vec::new();
+    for id in features {
+        let write = json!({"write": {"path": format!("{id}.txt"), "text": "work\n"}});
+        script(&project, id, &json!({"builder": [write, built()]}));
+        specs.push(spec(&project, id));
+    }
+    let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
+    assert_eq!(Running::start(&project, &specs).end().0, Some(0));
+    project
+}
+
+#[test]
+fn merges_at_the_same_time_are_all_on_the_branch() {
+    let ids = ["one", "two", "three", "four"];
+    let project = ready(&ids);
+    let merges: Vec<_> = ids.iter().map(|id| project.spawn(&["merge", "--feature-id", id])).collect();
+    for merge in merges {
+        assert_eq!(crate::support::wait(merge).data()["status"], "merged");
+    }
+    for id in ids {
+        assert!(project.path(&format!("{id}.txt")).exists(), "{id} is merged and not there");
+        let recorded = project.run(&["merge", "--feature-id", id]).data()["merge_commit"].clone();
+        git(&project, &["merge-base", "--is-ancestor", recorded.as_str().unwrap(), "main"]);
+    }
+    assert_eq!(git(&project, &["status", "--porcelain", "--untracked-files=no"]), "");
+    assert_eq!(git(&project, &["for-each-ref", "refs/aop"]), "", "nothing is left of it");
+}
+
+/// A merge that was killed when the store had it and the branch did not.
+fn interrupted() -> Project {
+    let project = ready(&["shop"]);
+    let merge = ["merge", "--feature-id", "shop", "--operation-id", "m1"];
+    assert_eq!(project.run_with(&merge, &[("AOP_CRASH_AT", "merge_committed")]).code, None);
+    assert!(!project.path("shop.txt").exists());
+    project
+}
+
+fn commit_file(project: &Project, name: &str) {
+    std::fs::write(project.path(name), "mine\n").unwrap();
+    git(project, &["add", name]);
+    git(project, &["commit", "--quiet", "-m", "My own"]);
+}
+
+#[test]
+fn an_interrupted_merge_is_finished_on_a_branch_that_has_gone_on_and_after_gc() {
+    let project = interrupted();
+    commit_file(&project, "mine.txt");
+    git(&project, &["reflog", "expire", "--expire=now", "--all"]);
+    git(&project, &["gc", "--quiet", "--prune=now"]);
+    let merge = ["merge", "--feature-id", "shop", "--operation-id", "m1"];
+    let first = project.run(&merge);
+    let recorded = first.data()["merge_commit"].as_str().unwrap().to_owned();
+    git(&project, &["merge-base", "--is-ancestor", &recorded, "main"]);
+    for file in ["shop.txt", "mine.txt"] {
+        assert!(project.path(file).exists(), "{file}");
+    }
+    let (is, again) = (head(&project, "main"), project.run(&merge));
+    assert_eq!(
+        (again.stdout, head(&project, "main")),
+        (first.stdout, is),
+        "the same bytes, and nothing moved"
+    );
+    assert_eq!(git(&project, &["for-each-ref", "refs/aop"]), "");
+}
+
+#[test]
+fn an_interrupted_merge_whose_commit_is_lost_is_made_again_from_the_work() {
+    let project = interrupted();
+    git(&project, &["update-ref", "-d", "refs/aop/merge/shop"]);
+    git(&project, &["gc", "--quiet", "--prune=now"]);
+    let merge = ["merge", "--feature-id", "shop", "--operation-id", "m1"];
+    let first = project.run(&merge);
+    assert_eq!(first.data()["status"], "merged");
+    assert!(project.path("shop.txt").exists());
+    let is = head(&project, "main");
+    assert_eq!((project.run(&merge).stdout, head(&project, "main")), (first.stdout, is));
+}
+
+#[test]
+fn an_interrupted_merge_that_conflicts_by_now_changes_nothing_and_says_how_to_go_on() {
+    let project = interrupted();
+    commit_file(&project, "shop.txt");
+    let before = head(&project, "main");
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
+    assert_eq!(refused["details"]["files"], json!(["shop.txt"]));
+    assert_eq!(
+        (head(&project, "main"), git(&project, &["status", "--porcelain", "--untracked-files=no"])),
+        (before, String::new())
+    );
+    let hint = refused["details"]["hint"].as_str().unwrap();
+    let by_hand: Vec<&str> = hint.split('`').nth(1).unwrap().split(' ').skip(1).collect();
+    git(&project, &[&by_hand[..], &["--quiet", "-X", "ours"]].concat());
+    assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
+}
