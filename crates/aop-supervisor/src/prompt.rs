@@ -74,7 +74,8 @@ pub(crate) fn briefing(briefing: &Briefing<'_>) -> String {
 pub(crate) fn notes(notes: &[Note]) -> String {
     let mut text = String::new();
     if !notes.is_empty() {
-        let said = |note: &Note| format!("From {} ({}):\n\n{}", json!(note.from), note.at, quoted(&note.text));
+        let said =
+            |note: &Note| format!("From {} ({}):\n\n{}", json!(note.from), note.at, quoted(&note.text));
         let said: Vec<String> = notes.iter().map(said).collect();
         section(&mut text, "Notes for you (no answers to questions)", &said.join("\n\n"));
     }

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The variables under which git reads the worktree with the project's own settings and starts none of their filters;
 /// or why git is not asked.
 pub(super) async fn variables(root: &Path, worktree: &Path) -> Result<Variables, String> {
-    let (common, _) = told(root, &Vec::new(), &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
+    let (common, _) =
+        told(root, &Vec::new(), &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
     let common = PathBuf::from(common.trim_end_matches('\n'));
     let own = own_folder(worktree, &common).ok_or_else(|| {
         format!(

@@ -35,6 +35,7 @@ fn answered(project: &Project) -> TurnRequest {
         answer: json!("yes"),
         question: json!({}),
         words: "The end of your question q_1: yes".into(),
+        notes: String::new(),
     };
     TurnRequest { session: Some(SESSION.into()), ..turn(project, "r1", Input::Reply(Box::new(reply))) }
 }
