@@ -50,9 +50,14 @@ pub enum Event {
     /// The feature's commit was brought into a branch.
     #[serde(rename = "feature.merged")]
     Merged { commit: String, merge_commit: String, into: String },
-    /// A question was asked.
+    /// A question was asked. `owed_to_worker`: a person asked a worker's question again, and whatever the worker was
+    /// told before and did since, it has to be told this end.
     #[serde(rename = "question.opened")]
-    QuestionOpened { question: Box<Question> },
+    QuestionOpened {
+        question: Box<Question>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        owed_to_worker: bool,
+    },
     /// It was answered, by a person or by a declared default. Secrets are redacted here.
     #[serde(rename = "question.answered")]
     QuestionAnswered { question_id: QuestionId, answer: Value, answered_by: String, resolution: Resolution },
@@ -87,7 +92,7 @@ impl Event {
     /// The question it is about, if it is about one.
     pub fn question_id(&self) -> Option<&QuestionId> {
         match self {
-            Event::QuestionOpened { question } => Some(&question.id),
+            Event::QuestionOpened { question, .. } => Some(&question.id),
             Event::QuestionAnswered { question_id, .. }
             | Event::QuestionExpired { question_id, .. }
             | Event::QuestionWithdrawn { question_id, .. } => Some(question_id),
@@ -231,11 +236,11 @@ impl Snapshot {
                     feature.worked(&stamped.event, at);
                 }
             }
-            Event::QuestionOpened { question } => {
+            Event::QuestionOpened { question, owed_to_worker } => {
                 self.questions.push((**question).clone());
                 if let Some(feature) = &mut self.feature {
                     feature.open_question_count += 1;
-                    feature.work.asked_again(question);
+                    feature.work.asked_again(question, *owed_to_worker);
                 }
             }
             Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {

@@ -47,7 +47,7 @@ impl fmt::Display for Sentence<'_> {
             Event::Merged { commit, merge_commit, into } => {
                 write!(f, "{} was merged into {} as {}", short(commit), folded(into), short(merge_commit))
             }
-            Event::QuestionOpened { question } => opened(f, question),
+            Event::QuestionOpened { question, .. } => opened(f, question),
             Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {
                 if resolution.mode == ResolutionMode::DefaultByPolicy {
                     let how = "nobody answered in time; the declared default applies by policy";

@@ -175,17 +175,18 @@ impl Work {
             || self.turn.as_ref().is_some_and(asked_now)
     }
 
-    /// A worker's question was asked again: the end of the new one is what its session is told, and until then the
-    /// worker is not done, whatever it did without the answer.
-    pub(crate) fn asked_again(&mut self, new: &Question) {
+    /// A question was asked again: who waits for its end waits for that of the new one. `is_owed`: a worker is told it
+    /// also when it waits no more, and until then is not done, whatever it did without the answer.
+    pub(crate) fn asked_again(&mut self, new: &Question, is_owed: bool) {
         let (Some(old), role) = (&new.reopened_from, new.asked.role) else { return };
         if let Some(reply) = self.replies.iter_mut().find(|reply| reply.question_id == *old) {
             reply.question_id = new.id.clone();
-        } else if new.asked.blocking && role.is_worker() {
-            self.owe(&new.id, role);
         }
-        if self.owed_to(role) == Some(&new.id) && self.phase.and_then(Status::worker) == Some(role) {
-            (self.finished, self.check) = (None, None);
+        if is_owed {
+            self.owe(&new.id, role);
+            if self.phase.and_then(Status::worker) == Some(role) {
+                (self.finished, self.check) = (None, None);
+            }
         }
     }
 

@@ -189,3 +189,18 @@ fn one_reply_is_written_as_itself_and_several_as_a_list() {
         assert_eq!(serde_json::to_value(&work).unwrap()["reply"], written["reply"]);
     }
 }
+
+#[test]
+fn a_log_that_does_not_know_who_is_owed_gives_the_state_it_gave() {
+    let before = finishes(asked_in_vain(in_phase(Status::Qa), Role::Qa, 1), None);
+    let input = json!({"feature_id": "a", "question_id": id(1)});
+    let mut state = before.clone();
+    for stamped in decide(&before, Tool::QuestionReopen, &input, 2, HumanInput::default()).unwrap().events {
+        let mut written = serde_json::to_value(&stamped).unwrap();
+        if written["type"] == "question.opened" {
+            assert_eq!(written.as_object_mut().unwrap().remove("owed_to_worker"), Some(json!(true)));
+        }
+        state.evolve(&serde_json::from_value(written).unwrap());
+    }
+    assert_eq!((status(&state), work(&state)), (Status::AwaitingInput, work(&before)));
+}

@@ -85,7 +85,7 @@ impl Tally {
     fn take(&mut self, recorded: &Recorded) {
         self.seen = recorded.seq;
         let at = recorded.stamped.at;
-        if let Event::QuestionOpened { question } = &recorded.stamped.event {
+        if let Event::QuestionOpened { question, .. } = &recorded.stamped.event {
             if question.asked.blocking {
                 let wait = Wait {
                     feature: question.feature_id.clone(),
