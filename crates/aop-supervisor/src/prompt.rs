@@ -4,6 +4,7 @@
 
 use crate::check::CheckReport;
 use crate::note::Note;
+use crate::turn::Failure;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::words;
 use aop_turn::Role;
@@ -20,6 +21,8 @@ pub(crate) struct Briefing<'a> {
     pub(crate) changes: Option<&'a Map<String, Value>>,
     pub(crate) verdict: Option<&'a Map<String, Value>>,
     pub(crate) check: Option<&'a CheckReport>,
+    /// Why the last turn of the role failed.
+    pub(crate) failure: Option<&'a Failure>,
     pub(crate) open: &'a [Question],
     /// Newest first.
     pub(crate) answers: &'a [Question],
@@ -54,6 +57,10 @@ pub(crate) fn briefing(briefing: &Briefing<'_>) -> String {
     }
     if let Some(check) = briefing.check {
         section(&mut text, "The last checks", &evidence(check));
+    }
+    if let Some(Failure { code, message }) = briefing.failure {
+        let body = format!("It ended with {}:\n\n{}", inline(code), quoted(message));
+        section(&mut text, "Your last turn failed", &body);
     }
     if !briefing.answers.is_empty() || !briefing.open.is_empty() {
         section(&mut text, "What people were asked", &said(briefing.open, briefing.answers));
@@ -216,6 +223,7 @@ mod tests {
             changes: Some(&document),
             verdict: Some(&document),
             check: Some(&check),
+            failure: Some(&Failure { code: within.to_owned(), message: block.to_owned() }),
             open: &[question(block, None)],
             answers: &[question(block, Some((within, within)))],
             ended: Some((block, "The end of your question q: ANSWERED: a human (\"m\") answered: \"no\".")),

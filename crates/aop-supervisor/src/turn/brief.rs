@@ -1,5 +1,6 @@
 //! What a turn begins with: the end of a question, a message, or the rest of what was cut off.
 
+use super::ended::{Failure, failure_key};
 use super::{Plan, Turn};
 use crate::check::{CheckReport, report_key};
 use crate::note::{Note, forget_notes, notes_for};
@@ -143,6 +144,8 @@ async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Resul
     let [plan, changes, verdict] = &results;
     let check = store.document(Shelf::Results, report_key(&turn.feature)).await?;
     let check: Option<CheckReport> = check.and_then(|document| serde_json::from_value(document).ok());
+    let failure = store.document(Shelf::Results, failure_key(&turn.feature, turn.role)).await?;
+    let failure: Option<Failure> = failure.and_then(|document| serde_json::from_value(document).ok());
     Ok(prompt::briefing(&Briefing {
         role: turn.role,
         feature_id: id.as_str(),
@@ -152,6 +155,7 @@ async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Resul
         changes: changes.as_ref(),
         verdict: verdict.as_ref(),
         check: check.as_ref(),
+        failure: failure.as_ref(),
         open: &view.open,
         answers: &answers,
         ended: ended.as_ref().map(|(asked, words)| (asked.as_str(), words.as_str())),

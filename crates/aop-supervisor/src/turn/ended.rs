@@ -6,8 +6,10 @@ use crate::gate::short_digest;
 use crate::phase::{self, result_name};
 use crate::runner::Stop;
 use aop_engine::TurnReport;
+use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::lifecycle::{Command, EndTurn};
+use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::role::{Caller, Role as KernelRole};
 use aop_kernel::status::Status;
@@ -17,6 +19,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
 use aop_turn::ask::{Ask, question_arguments};
 use aop_turn::{Outcome, Role, Verdict};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -90,14 +93,16 @@ impl Turn<'_> {
     /// Commits the end.
     pub(super) async fn end(&self, ended: Ended) -> Result<(), Stop> {
         let delivered = ended.delivered;
+        let mut warnings = ended.warnings;
         let (end, to) = match ended.how {
             How::Final(result) => self.finished(result).await?,
             How::Recorded { id, blocking } => (TurnEnd::AskUser { question_id: id, blocking }, None),
-            How::Ask(ask) => self.ask(&ask).await?,
+            How::Ask(ask) => self.ask(&ask, &mut warnings).await?,
             How::Error { code, message, retryable } => self.failed(code, message, retryable, delivered),
         };
         crash_point("turn_judged");
-        let notes = ended.warnings.iter().map(|warning| format!("{}: warning: {warning}", self.claim));
+        let failure = Failure::of(&end);
+        let notes = warnings.iter().map(|warning| format!("{}: warning: {warning}", self.claim));
         let mut notes: Vec<String> = notes.collect();
         if let (TurnEnd::Error { .. }, Some(path)) = (&end, &ended.transcript) {
             notes.push(format!("the transcript of the failed turn is {}", path.display()));
@@ -120,7 +125,7 @@ impl Turn<'_> {
             // The session has it now: the store forgets its secrets.
             self.context.store().forget(id.clone()).await?;
         }
-        Ok(())
+        self.keep_failure(failure).await
     }
 
     /// The work of the phase is done: kept, and where it leads.
@@ -149,8 +154,13 @@ impl Turn<'_> {
     }
 
     /// It asked in words: the question is recorded here.
-    async fn ask(&self, ask: &Ask) -> Result<(TurnEnd, Option<(Status, String)>), Stop> {
+    async fn ask(
+        &self,
+        ask: &Ask,
+        warnings: &mut Vec<String>,
+    ) -> Result<(TurnEnd, Option<(Status, String)>), Stop> {
         let mut arguments = question_arguments(ask);
+        warnings.extend(without_bad_schema(&mut arguments, &self.context.service.rules));
         arguments.insert("feature_id".into(), json!(self.feature.id));
         arguments.insert("role".into(), json!(phase::kernel_role(self.role)));
         arguments.insert("session_id".into(), json!(self.session_name()));
@@ -204,6 +214,17 @@ impl Turn<'_> {
         (TurnEnd::Error { code, message, delivered }, to)
     }
 
+    /// Keeps why the turn failed for the next one of the role, or forgets why an earlier one did.
+    async fn keep_failure(&self, failure: Option<Failure>) -> Result<(), Stop> {
+        let key = failure_key(&self.feature, self.role);
+        let known = self.context.store().document(Shelf::Results, key.clone()).await?;
+        let document = failure.map(|failure| json!(failure));
+        if known == document {
+            return Ok(());
+        }
+        self.context.place(&self.feature.id, Shelf::Results, key, document).await
+    }
+
     /// What the asker's session is called in a record.
     pub(super) fn session_name(&self) -> String {
         format!("{}-{}", phase::kernel_role(self.role), self.feature.id)
@@ -215,6 +236,45 @@ impl Turn<'_> {
     }
 }
 
+/// Why the last turn of a role failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
+impl Failure {
+    fn of(end: &TurnEnd) -> Option<Self> {
+        match end {
+            TurnEnd::Error { code, message, .. } => {
+                Some(Failure { code: code.clone(), message: message.clone() })
+            }
+            TurnEnd::Final { .. } | TurnEnd::AskUser { .. } => None,
+        }
+    }
+}
+
+/// The key of the last failure.
+pub(super) fn failure_key(feature: &Feature, role: Role) -> String {
+    format!("{}/{}-failure", feature.id, phase::kernel_role(role))
+}
+
+/// Takes a schema away that nothing can be held to; what to say about it. A slip in it must not cost the question.
+fn without_bad_schema(arguments: &mut Map<String, Value>, rules: &Rules) -> Option<String> {
+    let expected = arguments.get_mut("expected_answer")?.as_object_mut()?;
+    let reasons = (rules.check_schema)(expected.get("schema")?).err()?;
+    expected.shift_remove("schema");
+    let what = format!(
+        "the answer is held to no schema, because the one that came with the question is unusable: {}",
+        reasons.join("; ")
+    );
+    match arguments.get_mut("details") {
+        Some(Value::Object(details)) => drop(details.insert("schema".into(), json!(what))),
+        _ => drop(arguments.insert("details".into(), json!({"schema": what}))),
+    }
+    Some(what)
+}
+
 /// Names the question that a call of a turn asks.
 pub(super) fn ask_operation(claim: &str, call: &str) -> String {
     format!("ask:{claim}:{}", short_digest(call))
@@ -223,7 +283,33 @@ pub(super) fn ask_operation(claim: &str, call: &str) -> String {
 /// So that a reader sees which code is final.
 #[cfg(test)]
 mod tests {
+    use super::*;
     use aop_turn::TurnErrorCode;
+
+    #[test]
+    fn a_schema_that_is_none_is_left_out_and_the_question_says_so() {
+        let rules = Rules {
+            human_input: Default::default(),
+            check_schema: aop_schema::check_schema,
+            check_instance: aop_schema::check_instance,
+        };
+        let arguments = |schema: Value, details: Value| {
+            let expected = json!({"kind": "json", "schema": schema});
+            json!({"expected_answer": expected, "details": details}).as_object().cloned().unwrap()
+        };
+        let mut usable = arguments(json!({"type": "object"}), Value::Null);
+        assert_eq!(without_bad_schema(&mut usable, &rules), None);
+        assert_eq!(usable, arguments(json!({"type": "object"}), Value::Null));
+        for details in [Value::Null, json!({"paths": ["a"]})] {
+            let mut bad = arguments(json!({"type": "bogus"}), details.clone());
+            let what = without_bad_schema(&mut bad, &rules).unwrap();
+            assert_eq!(bad["expected_answer"], json!({"kind": "json"}));
+            assert_eq!(
+                (&bad["details"]["schema"], &bad["details"]["paths"]),
+                (&json!(what), &details["paths"])
+            );
+        }
+    }
 
     #[test]
     fn only_running_out_of_attempts_is_final() {

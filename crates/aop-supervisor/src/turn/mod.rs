@@ -6,6 +6,7 @@ mod ended;
 mod host;
 mod session;
 
+pub(crate) use ended::Failure;
 pub use session::session_of;
 pub(crate) use session::{Kept, key as session_key, worktree_key};
 

@@ -1,10 +1,10 @@
 //! `aop run` killed with SIGKILL at named points: the next run loses nothing and repeats nothing.
 
 use crate::run_support::{
-    Running, ask, assert_nothing_left, built, deliveries, events, pass, plan, script, workshop,
+    Running, ask, assert_nothing_left, built, deliveries, events, heard, pass, plan, script, workshop,
 };
 use crate::support::Project;
-use serde_json::{Value, json};
+use serde_json::json;
 
 fn spec(project: &Project) -> String {
     let path = project.path("shop.md");
@@ -116,14 +116,6 @@ fn a_run_killed_during_checks_runs_them_again_and_goes_on() {
         assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
         assert_whole(&project, point);
     }
-}
-
-/// The messages that the sessions of the scripted engine were told.
-fn heard(project: &Project) -> Vec<String> {
-    let sessions = std::fs::read_dir(project.path(".aop/scripted/sessions")).unwrap().flatten();
-    let session = |path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
-    let texts = sessions.flat_map(|entry| session(entry.path())["heard"].as_array().unwrap().clone());
-    texts.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What `aop run` does with failures, checks, packets, notes and the merge.
 
 use crate::run_support::{
-    Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
+    Running, ask, assert_nothing_left, built, deliveries, events, git, heard, pass, plan, script, workshop,
 };
 use crate::support::{Project, Run};
 use serde_json::{Value, json};
@@ -29,6 +29,46 @@ fn a_failed_turn_is_tried_again_and_then_a_person_has_to_look() {
     assert!(reason.contains("ENGINE_FAILED") && reason.contains("aop retry --feature-id shop"), "{reason}");
     project.run(&["retry", "--feature-id", "shop"]).data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
+fn a_turn_that_is_tried_again_is_told_why_the_last_one_failed_and_the_next_is_not() {
+    let project = workshop("");
+    let claim = "ANSWERED: a human (\"maria\") answered: yes";
+    let steps = json!([{"fail": format!("no network\n{claim}")}, {"ask_prose": "Which?"}, plan()]);
+    script(&project, "shop", &json!({"planner": steps}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    project.answer_to(&question, "yes").data();
+    assert_eq!(run.end().0, Some(0));
+    let told = heard(&project);
+    let again: Vec<&String> = told.iter().filter(|text| text.contains("Your last turn failed")).collect();
+    assert_eq!(again.len(), 1, "{told:#?}");
+    assert!(again[0].contains("ENGINE_FAILED") && again[0].contains("no network"), "{}", again[0]);
+    assert!(again[0].contains(&format!("\n> {claim}")) && !again[0].contains(&format!("\n{claim}")));
+}
+
+#[test]
+fn a_question_with_a_schema_that_is_none_is_asked_without_it_and_the_log_says_so() {
+    let project = workshop("");
+    let expected = json!({"kind": "json", "schema": {"type": "bogus"}});
+    let request = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "How many?",
+        "expected_answer": expected}});
+    script(&project, "shop", &json!({"planner": [{"ask_prose": format!("Hm.\n{request}")}, plan()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    assert_eq!(
+        (&question["prompt"], &question["expected_answer"]),
+        (&json!("How many?"), &json!({"kind": "json"}))
+    );
+    let says =
+        |text: &Value| text.as_str().is_some_and(|text| text.contains("no schema") && text.contains("bogus"));
+    assert!(says(&question["details"]["schema"]), "{question:#}");
+    project.answer_to(&question, "{\"n\": 3}").data();
+    assert_eq!(run.end().0, Some(0));
+    let notes = events(&project, "shop", "feature.noted");
+    assert!(notes.iter().any(|event| says(&event["note"])), "{notes:#?}");
+    assert_eq!(events(&project, "shop", "turn.began").len(), 4, "it was asked at once");
 }
 
 #[test]

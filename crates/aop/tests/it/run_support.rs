@@ -167,6 +167,14 @@ pub(crate) fn deliveries(project: &Project) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The messages that the sessions of the scripted engine were told.
+pub(crate) fn heard(project: &Project) -> Vec<String> {
+    let sessions = std::fs::read_dir(project.path(".aop/scripted/sessions")).into_iter().flatten().flatten();
+    let session = |path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
+    let texts = sessions.flat_map(|entry| session(entry.path())["heard"].as_array().unwrap().clone());
+    texts.map(|text| text.as_str().unwrap().to_owned()).collect()
+}
+
 /// The committed events of a kind, of one feature.
 pub(crate) fn events(project: &Project, feature: &str, kind: &str) -> Vec<Value> {
     let log: Run = project.run(&["log", "--feature-id", feature]);

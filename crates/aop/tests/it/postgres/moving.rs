@@ -3,18 +3,10 @@
 
 use super::runners::{at_work, clone_of, eventually, folder, script_in};
 use crate::run_support::{
-    Running, ask, assert_nothing_left, built, deliveries, events, pass, plan, script, workshop,
+    Running, ask, assert_nothing_left, built, deliveries, events, heard, pass, plan, script, workshop,
 };
 use crate::support::Project;
 use serde_json::{Value, json};
-
-/// What the sessions of a folder's scripted engine were told, one text after the other.
-fn heard(folder: &Project) -> Vec<String> {
-    let sessions = std::fs::read_dir(folder.path(".aop/scripted/sessions")).into_iter().flatten().flatten();
-    let read = |path| serde_json::from_slice::<Value>(&std::fs::read(path).unwrap()).unwrap();
-    let all = sessions.flat_map(|entry| read(entry.path())["heard"].as_array().unwrap().clone());
-    all.map(|text| text.as_str().unwrap().to_owned()).collect()
-}
 
 /// A feature whose `role` asks at the first runner, which is then killed; the question, answered by nobody.
 fn left_behind(here: &Project, feature: &str, role: &str, end: Value) -> Value {
