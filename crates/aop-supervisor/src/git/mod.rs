@@ -3,6 +3,7 @@
 
 mod link;
 mod pen;
+mod whole;
 
 use crate::settings::Worktrees;
 use aop_kernel::ids::FeatureId;
@@ -234,7 +235,9 @@ impl Git {
         let worktree = &*self.worktree(feature);
         self.mend(worktree).await?;
         let pen = Pen::take(worktree).await?;
+        self.check_resolved(feature, worktree).await?;
         self.run(worktree, &["add", "-A"], pen.hand()).await?;
+        self.check_whole(feature, worktree).await?;
         let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
         if changed {
             let identity = self.identity(worktree).await;
@@ -438,6 +441,8 @@ impl Git {
             }
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+        // A worktree that has lost its link is nobody's, and not the project's own checkout above it.
+        command.env("GIT_CEILING_DIRECTORIES", self.root.join(".aop").join("worktrees"));
         let output = command.output().await.map_err(|error| GitError::NotInstalled(error.to_string()))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());

@@ -457,7 +457,7 @@ fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other(
 }
 
 /// What the session of a role was told in words, oldest first.
-fn heard(project: &Project, role: &str) -> Vec<String> {
+fn heard_by(project: &Project, role: &str) -> Vec<String> {
     let folder = project.path(".aop/scripted/sessions");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
     let sessions = files.map(|file| serde_json::from_slice::<Value>(&file).unwrap());
@@ -507,10 +507,12 @@ fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
     project.answer_to(&question, "yes").data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
     assert_eq!(deliveries(&project).len(), 1);
-    let [_, along] = &heard(&project, "planner")[..] else { panic!("{:?}", heard(&project, "planner")) };
+    let [_, along] = &heard_by(&project, "planner")[..] else {
+        panic!("{:?}", heard_by(&project, "planner"))
+    };
     assert!(along.starts_with("## Notes for you") && along.contains("- ann ("), "{along}");
     assert!(along.ends_with("Mind the leap years") && !along.contains("date picker"), "{along}");
-    let [task] = &heard(&project, "builder")[..] else { panic!("{:?}", heard(&project, "builder")) };
+    let [task] = &heard_by(&project, "builder")[..] else { panic!("{:?}", heard_by(&project, "builder")) };
     assert!(task.contains("Use the date picker") && !task.contains("leap years"), "{task}");
 }
 
@@ -521,9 +523,9 @@ fn a_note_stays_until_a_turn_has_read_it() {
     project.create_feature("shop");
     project.run(&["send", "--feature-id", "shop", "Use the date picker"]).data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
-    let told = heard(&project, "planner");
+    let told = heard_by(&project, "planner");
     assert_eq!(told.iter().filter(|text| text.contains("Use the date picker")).count(), 2, "{told:?}");
-    assert!(!heard(&project, "builder")[0].contains("Use the date picker"), "it has been read");
+    assert!(!heard_by(&project, "builder")[0].contains("Use the date picker"), "it has been read");
 }
 
 #[test]
@@ -536,7 +538,7 @@ fn a_turn_that_was_cut_off_has_its_notes_and_later_ones_wait_for_the_next() {
     assert_eq!(code, None);
     project.run(&["send", "--feature-id", "shop", "Mind the leap years"]).data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
-    let has = |role: &str, note: &str| heard(&project, role).iter().any(|text| text.contains(note));
+    let has = |role: &str, note: &str| heard_by(&project, role).iter().any(|text| text.contains(note));
     assert!(has("planner", "date picker") && !has("planner", "leap years"));
     assert!(has("builder", "leap years") && !has("builder", "date picker"));
 }

@@ -1,0 +1,115 @@
+//! What may be committed of a worktree: all of it, so that nothing only seems to be kept. A file in the middle of a merge
+//! would be taken for resolved, and of a repository inside the worktree only the name of a commit would be kept.
+
+use super::{Git, GitError};
+use aop_kernel::ids::FeatureId;
+use std::path::Path;
+
+impl Git {
+    /// Refuses files in which a merge has left its marks.
+    pub(super) async fn check_resolved(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
+        let said = self.git(worktree, &["ls-files", "--unmerged", "-z"]).await?;
+        let names = said.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
+        let mut left: Vec<&str> = names.filter(|name| has_marks(&worktree.join(name))).collect();
+        left.dedup();
+        if left.is_empty() {
+            return Ok(());
+        }
+        let shown = worktree.display();
+        Err(GitError::Unusable {
+            message: format!("{shown} is in the middle of a merge, with conflicts in {}", left.join(", ")),
+            hint: format!(
+                "resolve them there, or leave the merge with `cd {shown} && git reset --merge`; then `aop retry --feature-id {feature}`"
+            ),
+        })
+    }
+
+    /// Refuses a repository that is new among what was added and is no submodule.
+    pub(super) async fn check_whole(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
+        let said = self.git(worktree, &["diff", "--cached", "--raw", "--no-renames", "-z"]).await?;
+        let mut fields = said.split_terminator('\0');
+        let mut added = Vec::new();
+        // `:100644 160000 1234 5678 T`, then the name.
+        while let (Some(how), Some(name)) = (fields.next(), fields.next()) {
+            let mut modes = how.trim_start_matches(':').split(' ');
+            let (before, after) = (modes.next(), modes.next());
+            added.extend((after == Some(GITLINK) && before != after).then_some(name));
+        }
+        if added.is_empty() {
+            return Ok(());
+        }
+        let known = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
+        // Without that file there are none.
+        let known = self.git(worktree, &known).await.unwrap_or_default();
+        let known: Vec<&str> = known.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+        let Some(name) = added.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
+        self.git(worktree, &["reset", "--quiet", "--", name]).await?;
+        let shown = worktree.display();
+        Err(GitError::Unusable {
+            message: format!(
+                "{shown}/{name} is a repository of its own: its files would not come along with the feature"
+            ),
+            hint: format!(
+                "`rm -rf {shown}/{name}/.git` makes its files part of the feature; then `aop retry --feature-id {feature}`"
+            ),
+        })
+    }
+}
+
+/// The mode of a commit in a tree.
+const GITLINK: &str = "160000";
+
+/// Whether a merge's marks stand in a file.
+fn has_marks(path: &Path) -> bool {
+    let text = std::fs::read(path).unwrap_or_default();
+    text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::tests::{git, project};
+
+    #[tokio::test]
+    async fn conflicts_are_not_committed_unless_somebody_resolved_them() {
+        let (folder, projects_git, id) = project();
+        let worktree = projects_git.ensure_worktree(&id).await.unwrap();
+        std::fs::write(worktree.join("a"), "theirs").unwrap();
+        projects_git.commit_all(&id, "theirs").await.unwrap();
+        std::fs::write(folder.path().join("a"), "ours").unwrap();
+        git(folder.path(), &["add", "a"]);
+        git(folder.path(), &["commit", "-qm", "ours"]);
+        let merging = std::process::Command::new("git")
+            .args(["-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "main"])
+            .current_dir(&worktree)
+            .output()
+            .unwrap();
+        assert!(!merging.status.success(), "there is a conflict");
+        let before = projects_git.head(&worktree).await.unwrap();
+        let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
+        assert!(refused.contains("with conflicts in a"), "{refused}");
+        assert_eq!(projects_git.head(&worktree).await.unwrap(), before);
+        std::fs::write(worktree.join("a"), "both").unwrap();
+        assert_ne!(projects_git.commit_all(&id, "built").await.unwrap(), before);
+    }
+
+    #[tokio::test]
+    async fn a_repository_inside_the_worktree_is_not_committed_by_its_name_alone() {
+        let (_folder, projects_git, id) = project();
+        let worktree = projects_git.ensure_worktree(&id).await.unwrap();
+        let inner = worktree.join("lib");
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(inner.join("file"), "text").unwrap();
+        git(&inner, &["init", "-q"]);
+        git(&inner, &["add", "file"]);
+        git(&inner, &["commit", "-qm", "inner"]);
+        let before = projects_git.head(&worktree).await.unwrap();
+        for _ in 0..2 {
+            let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
+            assert!(refused.contains("lib is a repository of its own"), "{refused}");
+            assert_eq!(projects_git.head(&worktree).await.unwrap(), before);
+        }
+        std::fs::remove_dir_all(inner.join(".git")).unwrap();
+        projects_git.commit_all(&id, "built").await.unwrap();
+        assert_eq!(git(&worktree, &["ls-tree", "--name-only", "HEAD", "lib/"]), "lib/file");
+    }
+}
