@@ -510,7 +510,7 @@ fn edge_09_a_note_answers_no_question_and_reaches_the_next_turn() {
     let [_, along] = &heard_by(&project, "planner")[..] else {
         panic!("{:?}", heard_by(&project, "planner"))
     };
-    assert!(along.starts_with("## Notes for you") && along.contains("- ann ("), "{along}");
+    assert!(along.starts_with("## Notes for you") && along.contains("From \"ann\" ("), "{along}");
     assert!(along.ends_with("Mind the leap years") && !along.contains("date picker"), "{along}");
     let [task] = &heard_by(&project, "builder")[..] else { panic!("{:?}", heard_by(&project, "builder")) };
     assert!(task.contains("Use the date picker") && !task.contains("leap years"), "{task}");
