@@ -1,28 +1,108 @@
 //! A question as a person sees it in a terminal.
 
 use super::style::{bold, clean, cyan, dim, green, red, yellow};
+use super::table::cut;
 use super::when::relative;
+use aop_ask::Kind;
 use aop_kernel::question::{AnswerKind, Question, QuestionState, QuestionType, ResolutionMode};
 use serde_json::Value;
 use std::fmt::Write;
 
+/// How many lines the details of a question take at most, and how many characters one of them.
+const DETAILS: usize = 16;
+const DETAIL: usize = 600;
+
 /// The whole question: what is asked, what can be answered, how long it waits.
 pub(crate) fn card(question: &Question) -> String {
     let prompt = indent(&clean(&question.asked.prompt));
-    format!("{}\n{prompt}\n{}{}", headline(question), choices(question), ending(question))
+    format!(
+        "{}\n{prompt}\n{}{}{}",
+        headline(question),
+        details(question),
+        choices(question),
+        ending(question)
+    )
 }
 
 /// What stands above a prompt, which shows the question and its choices itself.
 pub(crate) fn above_prompt(question: &Question) -> String {
     let until = question.expires_at.map(|at| dim(&format!("  expires {}", relative(at)))).unwrap_or_default();
-    let head = format!("{}{until}", headline(question));
-    let prompt = clean(&question.asked.prompt);
-    // A form asks its own questions; a long prompt reads better above than beside the cursor.
-    if question.asked.spec.is_some() || prompt.lines().count() > 1 {
-        format!("{head}\n{}", indent(&prompt))
-    } else {
-        head
+    let mut text = format!("{}{until}\n", headline(question));
+    // A form asks its own questions.
+    if question.asked.spec.is_some() {
+        let _ = writeln!(text, "{}", indent(&clean(&question.asked.prompt)));
     }
+    text.push_str(&details(question));
+    text.push_str(&notes(question));
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// What the asker wants shown besides, a line for each; very long ones are cut.
+fn details(question: &Question) -> String {
+    let Some(details) = &question.asked.details else { return String::new() };
+    let mut text = String::new();
+    let mut is_cut = false;
+    for (key, value) in details {
+        let value = shown(value);
+        let mut kept: String = value.chars().take(DETAIL).collect();
+        if kept.len() < value.len() {
+            is_cut = true;
+            kept.push('…');
+        }
+        // Lines of a value stand below its first.
+        let value = clean(kept.trim_end()).replace('\n', "\n      ");
+        let _ = writeln!(text, "    {} {value}", dim(&format!("{}:", clean(key).replace('\n', " "))));
+    }
+    if text.lines().count() > DETAILS {
+        is_cut = true;
+        text = text.lines().take(DETAILS).map(|line| format!("{line}\n")).collect();
+    }
+    if is_cut {
+        let _ = writeln!(text, "    {}", dim("… (`aop questions --json` has all of it)"));
+    }
+    text
+}
+
+/// What an answer has to be beyond what its choices say.
+fn notes(question: &Question) -> String {
+    let Some(expected) = &question.asked.expected_answer else { return String::new() };
+    let mut notes = Vec::new();
+    match expected.kind {
+        AnswerKind::MultiChoice => notes.push("several can be chosen".to_owned()),
+        AnswerKind::Json => notes.push("the answer is JSON".to_owned()),
+        AnswerKind::SingleChoice | AnswerKind::FreeText | AnswerKind::Form => {}
+    }
+    let other = expected.allow_other == Some(true) || question.asked.interaction.is_some();
+    if other && expected.choices.is_some() {
+        notes.push("own words are taken too".to_owned());
+    }
+    if let Some(default) = &expected.default {
+        notes.push(format!("default: {}", bounded(default)));
+    }
+    if let Some(schema) = &expected.schema {
+        notes.push(format!("schema: {}", bounded(schema)));
+    }
+    notes.iter().map(|note| format!("    {}\n", dim(note))).collect()
+}
+
+/// A value on one line of some length.
+fn bounded(value: &Value) -> String {
+    cut(&clean(&shown(value)), DETAIL)
+}
+
+/// What an answer to a field of a form has to be, and what it is when nothing else is said.
+fn field_notes(field: &aop_ask::Question) -> String {
+    let flags = [
+        (field.kind() == Kind::MultiChoice, "several"),
+        (field.allow_other(), "own words too"),
+        (!field.required(), "optional"),
+        (field.secret(), "secret"),
+    ];
+    let mut notes: Vec<String> =
+        flags.iter().filter(|(holds, _)| *holds).map(|(_, note)| (*note).to_owned()).collect();
+    notes.extend(field.default().map(|default| format!("default: {}", bounded(&default.to_json()))));
+    if notes.is_empty() { String::new() } else { format!(" {}", dim(&format!("({})", notes.join(", ")))) }
 }
 
 fn headline(question: &Question) -> String {
@@ -47,17 +127,10 @@ fn choices(question: &Question) -> String {
             // Writing to a String cannot fail, here and below.
             let _ = writeln!(text, "    {} {}", dim("•"), clean(choice));
         }
-        let note = match expected.kind {
-            AnswerKind::MultiChoice => "several can be chosen",
-            AnswerKind::Json => "the answer is JSON",
-            AnswerKind::SingleChoice | AnswerKind::FreeText | AnswerKind::Form => "",
-        };
-        if !note.is_empty() {
-            let _ = writeln!(text, "    {}", dim(note));
-        }
     }
+    text.push_str(&notes(question));
     for field in question.asked.spec.iter().flat_map(|spec| spec.questions()) {
-        let _ = writeln!(text, "    {} {}", bold(field.id()), clean(field.question()));
+        let _ = writeln!(text, "    {} {}{}", bold(field.id()), clean(field.question()), field_notes(field));
         for option in field.options() {
             let _ = writeln!(
                 text,
@@ -72,7 +145,7 @@ fn choices(question: &Question) -> String {
 }
 
 /// How it ended, or how it can be answered and until when.
-fn ending(question: &Question) -> String {
+pub(crate) fn ending(question: &Question) -> String {
     let id = &question.id;
     match &question.state {
         QuestionState::Open => {
@@ -108,4 +181,57 @@ pub(crate) fn shown(answer: &Value) -> String {
 
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn asked(more: Value) -> Question {
+        let mut record = json!({"feature_id": "shop", "question_id": "q_01JA0000000000000000000000", "status": "open",
+            "blocking": true, "question_type": "clarification", "role": "builder", "session_id": "s",
+            "prompt": "Which one?", "created_at": "2026-01-01T00:00:00Z", "expires_at": null,
+            "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"}, "resume_status": "building"});
+        record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn details_stand_with_the_question_harmless_and_bounded() {
+        let long = "x".repeat(5_000);
+        let details = json!({"command": "rm -rf build", "env": {"A": 1}, "e\u{1b}[2Jvil": "\u{1b}]0;owned\u{7}\nsecond"});
+        for text in
+            [card(&asked(json!({"details": details}))), above_prompt(&asked(json!({"details": details})))]
+        {
+            for line in ["command: rm -rf build", r#"env: {"A":1}"#, "e[2Jvil: ]0;owned", "  second"] {
+                assert!(text.lines().any(|found| found.trim_start() == line.trim_start()), "{text}");
+            }
+            assert!(!text.contains('\u{1b}') && !text.contains("aop questions"), "{text}");
+        }
+        let many: serde_json::Map<String, Value> = (0..50).map(|n| (format!("k{n:02}"), json!(n))).collect();
+        for details in [json!({"patch": long}), json!({"lines": "a\n".repeat(90)}), json!(many)] {
+            let text = above_prompt(&asked(json!({"details": details})));
+            assert!(text.len() < 1_000 && text.lines().count() < 20, "{text}");
+            assert!(text.ends_with("… (`aop questions --json` has all of it)"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_an_answer_has_to_be_is_said_with_its_default() {
+        let expected =
+            json!({"kind": "single_choice", "choices": ["a", "b"], "allow_other": true, "default": "b"});
+        let text = card(&asked(json!({"expected_answer": expected})));
+        assert!(text.contains("    own words are taken too\n    default: b\n"), "{text}");
+        let expected = json!({"kind": "json", "schema": {"type": "object"}});
+        let text = above_prompt(&asked(json!({"expected_answer": expected})));
+        assert!(text.ends_with("    the answer is JSON\n    schema: {\"type\":\"object\"}"), "{text}");
+        let field = json!({"id": "k", "header": "Key", "question": "Key?", "kind": "free_text", "required": false, "secret": true});
+        let parts = json!({"id": "p", "header": "Parts", "question": "Parts?", "kind": "multi_choice", "required": true,
+            "allow_other": true, "default": ["x"], "options": [{"label": "x", "description": "X"}, {"label": "y", "description": "Y"}]});
+        let spec = json!({"version": 1, "topic": "t", "questions": [field, parts]});
+        let text = card(&asked(json!({"spec": spec, "expected_answer": {"kind": "form"}})));
+        assert!(text.contains("k Key? (optional, secret)\n"), "{text}");
+        assert!(text.contains("p Parts? (several, own words too, default: [\"x\"])\n"), "{text}");
+    }
 }
