@@ -58,7 +58,8 @@ fn narrowed(rows: &[Vec<String>], column: usize, width: usize) -> Vec<Vec<String
     rows
 }
 
-fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
+/// How wide each column is.
+pub(crate) fn widths(header: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let mut widths: Vec<usize> = header.iter().map(|cell| seen(cell)).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -3,8 +3,9 @@
 
 use crate::commands::status::coloured;
 use crate::output::style::{bold, clean, cyan, dim, green, yellow};
-use crate::output::table::{cut, table};
+use crate::output::table::{cut, seen, table, widths};
 use crate::output::when::relative;
+use crate::output::wrap::wrapped;
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
@@ -37,67 +38,129 @@ const SPINNER: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧
 /// How many questions are shown in full.
 const QUESTIONS: usize = 2;
 
+/// With so many lines there is room for empty ones.
+const AIRY: usize = 14;
+
+/// What a table needs to say anything: its header, a row, and how many there are besides.
+const TABLE: usize = 3;
+
+const HEADER: &[&str] = &["", "FEATURE", "STATUS", "ROLE", "ENGINE", "SINCE", ""];
+
 impl Picture {
     /// Whether something moves.
     pub(super) fn is_moving(&self) -> bool {
         self.features.iter().any(|feature| feature.activity_state == ActivityState::Working)
     }
 
-    /// The lines, for a terminal of this size at this tick.
+    /// The lines, for a terminal of this size at this tick: never more than it has beside the cursor's own. Where there
+    /// is little room the questions and the last line stay, and the table gives way.
     pub(super) fn lines(&self, (columns, rows): (usize, usize), tick: usize, way: Way) -> Vec<String> {
-        let mut features: Vec<&FeatureRecord> = self.features.iter().collect();
-        features.sort_by_key(|feature| (urgency(feature), feature.feature_id.clone()));
-        let room = rows.saturating_sub(7 + 4 * self.questions.len().min(QUESTIONS)).max(3);
-        let hidden = features.len().saturating_sub(room);
-        let shown = features.iter().take(room);
-        let rows: Vec<Vec<String>> = shown.map(|feature| self.row(feature, columns, tick)).collect();
-        let mut lines = vec![String::new()];
-        let text = table(&["", "FEATURE", "STATUS", "ROLE", "ENGINE", "SINCE", ""], &rows);
-        lines.extend(text.lines().map(str::to_owned));
-        if hidden > 0 {
-            lines.push(dim(&format!("  … and {hidden} more (`aop status` lists all)")));
-        }
-        for (place, question) in self.questions.iter().take(QUESTIONS).enumerate() {
-            lines.push(String::new());
-            // The key opens the first.
-            let way = if way == Way::Key && place > 0 { Way::Command } else { way };
-            lines.extend(asked(question, columns, way));
-        }
-        let more = self.questions.len().saturating_sub(QUESTIONS);
-        if more > 0 {
-            lines.push(yellow(&format!("… and {more} more (`aop questions` lists all)")));
-        }
-        lines.push(String::new());
+        let mut left = rows.saturating_sub(1);
+        let gap = usize::from(left >= AIRY);
+        left = left.saturating_sub(1 + gap);
+        let questions = self.waiting(columns, left, gap, way);
+        let mut lines = self.work(columns, left.saturating_sub(questions.len()), gap, tick);
+        lines.extend(questions);
+        lines.extend(std::iter::repeat_n(String::new(), gap));
         let answer = if way == Way::Key && !self.questions.is_empty() { "a answers · " } else { "" };
         lines.push(dim(&format!("{answer}Ctrl-C stops; the next `aop run` goes on from here")));
         lines
     }
 
-    fn row(&self, feature: &FeatureRecord, columns: usize, tick: usize) -> Vec<String> {
-        let sign = match feature.activity_state {
-            ActivityState::Working => cyan(&SPINNER[tick % SPINNER.len()].to_string()),
-            ActivityState::WaitingInput => yellow("?"),
-            ActivityState::Blocked => yellow("!"),
-            ActivityState::Done if feature.status == Status::Failed => yellow("✗"),
-            ActivityState::Done => green("✓"),
-            ActivityState::Idle => " ".to_owned(),
-        };
+    /// The questions, and how many there are besides.
+    fn waiting(&self, columns: usize, left: usize, gap: usize, way: Way) -> Vec<String> {
+        let mut lines = Vec::new();
+        let mut shown = 0;
+        for (place, question) in self.questions.iter().take(QUESTIONS).enumerate() {
+            // The key opens the first.
+            let way = if way == Way::Key && place > 0 { Way::Command } else { way };
+            let asked = asked(question, columns, way);
+            // A second one leaves the table some room.
+            if place > 0 && lines.len() + gap + asked.len() + 1 + gap + TABLE > left {
+                break;
+            }
+            lines.extend(std::iter::repeat_n(String::new(), gap));
+            lines.extend(asked);
+            shown += 1;
+        }
+        let more = self.questions.len() - shown;
+        if more > 0 && lines.len() < left {
+            lines.push(yellow(&format!("… and {more} more (`aop questions` lists all)")));
+        }
+        lines.truncate(left);
+        lines
+    }
+
+    /// The table, and below it whole what does not fit into a row.
+    fn work(&self, columns: usize, left: usize, gap: usize, tick: usize) -> Vec<String> {
+        let Some(mut left) = left.checked_sub(gap + 1).filter(|left| *left > 0) else { return Vec::new() };
+        let mut features: Vec<&FeatureRecord> = self.features.iter().collect();
+        features.sort_by_key(|feature| (urgency(feature), feature.feature_id.clone()));
+        let total = features.len();
+        if total > left {
+            features.truncate(left - 1);
+        }
+        let hidden = total - features.len();
+        left -= features.len() + usize::from(hidden > 0);
+        let mut rows: Vec<Vec<String>> = features.iter().map(|feature| row(feature, tick)).collect();
+        let used: usize = widths(HEADER, &rows).iter().map(|width| width + 2).sum();
+        let room = columns.saturating_sub(1 + used);
+        let mut below = Vec::new();
+        for (feature, row) in features.iter().zip(&mut rows) {
+            let remark = self.remark(feature);
+            let note = wrapped(
+                &format!("  {} {remark}", bold(feature.feature_id.as_str())),
+                columns.saturating_sub(1),
+            );
+            let height = note.lines().count();
+            let is_next_step = feature.activity_state != ActivityState::Working;
+            if is_next_step && seen(&remark) > room && below.len() + height + gap <= left {
+                below.extend(note.lines().map(str::to_owned));
+            } else {
+                row.push(dim(&cut(&remark, room.max(10))));
+            }
+        }
+        let mut lines = vec![String::new(); gap];
+        lines.extend(table(HEADER, &rows).lines().map(str::to_owned));
+        if hidden > 0 {
+            lines.push(dim(&format!("  … and {hidden} more (`aop status` lists all)")));
+        }
+        if !below.is_empty() {
+            lines.extend(std::iter::repeat_n(String::new(), gap));
+            lines.extend(below);
+        }
+        lines
+    }
+
+    /// What a worker said last, or what to do next.
+    fn remark(&self, feature: &FeatureRecord) -> String {
         let remark = match feature.activity_state {
             ActivityState::Working => self.said.get(&feature.feature_id).cloned(),
             ActivityState::Blocked | ActivityState::Done => feature.status_reason.clone(),
             ActivityState::WaitingInput | ActivityState::Idle => None,
         };
-        let remark = clean(&cut(&remark.unwrap_or_default(), columns.saturating_sub(60).max(10)));
-        vec![
-            sign,
-            bold(feature.feature_id.as_str()),
-            coloured(feature.status.as_str()),
-            feature.role.map(|role| role.as_str().to_owned()).unwrap_or_default(),
-            dim(&clean(feature.engine.as_deref().unwrap_or_default())),
-            dim(&relative(feature.awaiting_since.unwrap_or(feature.updated_at))),
-            dim(&remark),
-        ]
+        clean(&aop_kernel::log::one_line(&remark.unwrap_or_default()))
     }
+}
+
+/// The cells of a feature before its remark.
+fn row(feature: &FeatureRecord, tick: usize) -> Vec<String> {
+    let sign = match feature.activity_state {
+        ActivityState::Working => cyan(&SPINNER[tick % SPINNER.len()].to_string()),
+        ActivityState::WaitingInput => yellow("?"),
+        ActivityState::Blocked => yellow("!"),
+        ActivityState::Done if feature.status == Status::Failed => yellow("✗"),
+        ActivityState::Done => green("✓"),
+        ActivityState::Idle => " ".to_owned(),
+    };
+    vec![
+        sign,
+        bold(feature.feature_id.as_str()),
+        coloured(feature.status.as_str()),
+        feature.role.map(|role| role.as_str().to_owned()).unwrap_or_default(),
+        dim(&clean(feature.engine.as_deref().unwrap_or_default())),
+        dim(&relative(feature.awaiting_since.unwrap_or(feature.updated_at))),
+    ]
 }
 
 /// What needs a person comes first, then what moves, then the rest.
@@ -124,12 +187,16 @@ fn asked(question: &Question, columns: usize, way: Way) -> Vec<String> {
     let prompt = format!("  {}", clean(&cut(&asked.prompt, columns.saturating_sub(4))));
     let whole =
         format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id);
-    // Half a command is of no use to anybody; this one walks through all that waits.
-    let fits = whole.chars().count() + "  press a or: ".len() < columns;
-    let command = if fits { whole } else { "aop answer".to_owned() };
+    // Half a command is of no use to anybody; the short one walks through all that waits.
+    let fits = |line: &dyn Fn(&str) -> String| {
+        Some(line(&whole)).filter(|line| seen(line) < columns).unwrap_or_else(|| line("aop answer"))
+    };
+    let key = |command: &str| {
+        format!("  {} {}", bold("press a"), dim(&format!("here, or `{command}` in another terminal")))
+    };
     let how = match way {
-        Way::Key => Some(format!("  {} {}", bold("press a"), dim(&format!("or: {command}")))),
-        Way::Command => Some(format!("  {command}")),
+        Way::Key => Some(fits(&key)),
+        Way::Command => Some(fits(&|command| format!("  {command}  {}", dim("in another terminal")))),
         Way::Nothing => None,
     };
     [head, prompt].into_iter().chain(how).collect()
@@ -156,6 +223,57 @@ mod tests {
         let lines = picture.lines((100, 24), 0, Way::Key);
         assert!(lines.len() < 24, "{lines:#?}");
         assert!(lines[2].contains("zz"), "{lines:#?}");
-        assert!(lines.iter().any(|line| line.contains("… and 24 more")), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("… and 23 more")), "{lines:#?}");
+    }
+
+    fn question(id: &str) -> Question {
+        let json = serde_json::json!({"feature_id": id, "question_id": "q_01JA0000000000000000000000", "status": "open",
+            "blocking": true, "question_type": "clarification", "role": "builder", "session_id": "s",
+            "prompt": "Which one?", "created_at": "2026-01-01T00:00:00Z", "expires_at": null,
+            "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"}, "resume_status": "building"});
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn a_low_terminal_is_never_flooded_and_keeps_the_question_and_the_last_line() {
+        for rows in 2..40 {
+            for (count, waiting) in [(0, 0), (1, 1), (3, 2), (30, 5)] {
+                let features = (0..count).map(|n| feature(&format!("f{n:02}"), "ready_to_merge")).collect();
+                let questions = (0..waiting).map(|n| question(&format!("q{n}"))).collect();
+                let picture = Picture { features, questions, ..Picture::default() };
+                let lines = picture.lines((80, rows), 0, Way::Key);
+                assert!(lines.len() < rows, "{rows}: {lines:#?}");
+                assert!(lines.last().unwrap().contains("Ctrl-C stops"), "{rows}: {lines:#?}");
+                let question = lines.iter().any(|line| line.contains("Which one?"));
+                assert_eq!(question, waiting > 0 && rows > 3, "{rows}: {lines:#?}");
+                let row = lines.iter().any(|line| line.contains("f00"));
+                assert!(row || count == 0 || rows < 9, "{rows}: {lines:#?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_next_step_that_does_not_fit_its_row_stands_whole_below_the_table() {
+        let step = "`aop merge --feature-id checkout` (checks: 2 passed)";
+        let mut ready = feature("checkout", "ready_to_merge");
+        ready.status_reason = Some(step.to_owned());
+        let picture = Picture { features: vec![ready], ..Picture::default() };
+        let wide = picture.lines((140, 24), 0, Way::Key);
+        assert!(wide[2].ends_with(step), "{wide:#?}");
+        for columns in [60, 80] {
+            let lines = picture.lines((columns, 24), 0, Way::Key);
+            assert!(!lines[2].contains("aop merge"), "{lines:#?}");
+            let text = lines.join(" ").replace("   ", " ");
+            assert!(text.contains(&format!("  checkout {step}")), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn the_view_says_where_its_key_and_where_a_command_is_typed() {
+        let told = |columns| asked(&question("shop"), columns, Way::Key)[2].clone();
+        assert_eq!(told(80), "  press a here, or `aop answer` in another terminal");
+        assert!(
+            told(140).contains("or `aop answer --feature-id shop --question-id q_01JA0000000000000000000000")
+        );
     }
 }
