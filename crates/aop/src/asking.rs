@@ -2,7 +2,7 @@
 //! asked; it can be answered at this terminal or anywhere else, and whichever is first ends the wait.
 
 use crate::output::question::{above_prompt, card};
-use crate::output::style::{dim, yellow};
+use crate::output::style::{clean, dim, yellow};
 use crate::output::{talk, warn};
 use crate::project::{SURFACE, Session, operation_id};
 use crate::prompt;
@@ -17,7 +17,6 @@ use aop_kernel::{ErrorCode, Refusal};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
-use std::time::Duration;
 use tokio::signal::unix::Signal;
 
 /// What is asked.
@@ -55,7 +54,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
             talk(&dim(
                 "Answer here or anywhere else. Esc only waits; Ctrl-C stops, and the question stays open.",
             ));
-            here = Some(prompt::Beside::start(question.clone()));
+            here = Some(prompt::Beside::start(question.clone(), None));
         } else {
             talk(&card(&question));
             talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
@@ -154,8 +153,7 @@ fn wait_until_closed(
             return Ok(Some(question));
         }
         let now = session.wait(session.store().now())?;
-        let left = question.expires_at.map(|at| at.as_millis().saturating_sub(now.as_millis()));
-        let left = left.map_or(Duration::from_secs(3600), |ms| Duration::from_millis(ms.unsigned_abs() + 1));
+        let left = prompt::time_left(&question, now);
         let said = session.wait_patiently(&mut interrupts, async {
             tokio::select! {
                 said = prompt::Beside::next(&mut here) => Some(said),
@@ -182,10 +180,10 @@ fn wait_until_closed(
                     &operation,
                 );
                 if let Err(refusal) = sent {
-                    talk(&format!("{} {}", yellow("not taken:"), refusal.message));
+                    talk(&format!("{} {}", yellow("not taken:"), clean(&refusal.message)));
                     // Closed meanwhile: the loop sees it. Still open: the human says it again.
                     let again = refusal.code == ErrorCode::QuestionInvalidAnswer;
-                    here = again.then(|| prompt::Beside::start(question));
+                    here = again.then(|| prompt::Beside::start(question, Some(answer)));
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! `aop answer` on a terminal: everything that waits, one question after the other.
 
 use super::answer::{send, told};
-use crate::output::question::above_prompt;
-use crate::output::style::{bold, dim, yellow};
+use crate::output::question::{above_prompt, ending};
+use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
 use crate::project::{Session, operation_id};
-use crate::prompt;
+use crate::prompt::{self, Ended};
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle;
 use aop_kernel::question::{Question, QuestionStatus};
@@ -80,15 +80,20 @@ fn one(
     tally: &mut Tally,
 ) -> Result<bool, Refusal> {
     talk(&above_prompt(question));
+    let mut begun = None;
     loop {
-        let answer = match prompt::ask(question)? {
-            prompt::Reply::Interrupted => return Ok(false),
-            prompt::Reply::Skipped => {
+        let answer = match session.wait(prompt::ask_while_open(session.store(), question, begun.take()))? {
+            Ended::Said(prompt::Reply::Interrupted) => return Ok(false),
+            Ended::Said(prompt::Reply::Skipped) => {
                 tally.skipped += 1;
                 talk(&dim("left open\n"));
                 return Ok(true);
             }
-            prompt::Reply::Answer(answer) => answer,
+            Ended::Said(prompt::Reply::Answer(answer)) => answer,
+            Ended::Closed(closed) => {
+                talk(&format!("{} {}\n", bold("too late:"), ending(&closed).trim()));
+                return Ok(true);
+            }
         };
         let operation = operation_id(None)?;
         match send(session, &question.feature_id, &question.id, &answer, answered_by, &operation) {
@@ -97,16 +102,17 @@ fn one(
                 talk(&format!("{}\n", told(session, &envelope)?));
                 return Ok(true);
             }
-            // The question is still open; the human sees why and says it again.
+            // The question is still open; the human sees why and goes on from what was said.
             Err(refusal) if refusal.code == ErrorCode::QuestionInvalidAnswer => {
-                talk(&format!("{} {}", yellow("not taken:"), refusal.message));
+                talk(&format!("{} {}", yellow("not taken:"), clean(&refusal.message)));
+                begun = Some(answer);
             }
             // Somebody or something was faster; the walk goes on.
             Err(refusal)
                 if matches!(refusal.code, ErrorCode::QuestionAlreadyAnswered | ErrorCode::QuestionClosed) =>
             {
                 tally.late += 1;
-                talk(&format!("{} {}\n", bold("too late:"), refusal.message));
+                talk(&format!("{} {}\n", bold("too late:"), clean(&refusal.message)));
                 return Ok(true);
             }
             Err(refusal) => return Err(refusal),

@@ -6,9 +6,13 @@ use std::sync::LazyLock;
 /// Colour only when both streams a person sees are a terminal, and nothing in the environment objects.
 pub(crate) static COLOUR: LazyLock<bool> = LazyLock::new(|| {
     let objects = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    std::io::stdout().is_terminal() && std::io::stderr().is_terminal() && !objects("NO_COLOR") && !dumb
+    std::io::stdout().is_terminal() && std::io::stderr().is_terminal() && !objects("NO_COLOR") && !is_dumb()
 });
+
+/// Whether the terminal says that it can do nothing but print lines.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
 
 fn paint(code: &str, text: &str) -> String {
     if *COLOUR && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }

@@ -1,18 +1,36 @@
-//! One native request of the terminal dialogue, drawn; its reply, as the dialogue takes it.
+//! One native request of the terminal dialogue, shown; its reply, as the dialogue takes it.
 
-use crate::output::style::{clean, dim};
+use super::editor::{Editor, Shown};
+use super::list::List;
+use super::stage::{End, Wanted, Widget, show};
+use super::widgets::{Line, Menu};
+use crate::output::style::{bold, clean, cyan, dim};
 use crate::output::talk;
-use crate::output::wrap::fitted;
-use inquire::{InquireError, MultiSelect, Password, PasswordDisplayMode, Select, Text};
 use serde_json::{Value, json};
-use std::cell::RefCell;
 
 /// Why there is no reply.
 pub(super) enum Stop {
+    /// Esc.
+    Escaped,
     /// Ctrl-C.
     Interrupted,
+    /// The question was closed elsewhere.
+    Withdrawn,
     /// The terminal failed.
     Failed(String),
+}
+
+/// How a request is put.
+pub(super) struct Look<'a> {
+    /// What stands before the question: which of how many, and whether it may be left out.
+    pub(super) place: &'a str,
+    /// What Esc does.
+    pub(super) escape: &'a str,
+    /// The answer that it begins with: labels, or text.
+    pub(super) begun: &'a [String],
+    /// Whether nothing may be chosen by enter alone.
+    pub(super) careful: bool,
+    pub(super) wanted: &'a Wanted,
 }
 
 /// What stands before a question.
@@ -22,24 +40,28 @@ const MARK: &str = "? ";
 const OTHER: &str = "something else …";
 
 /// Draws the request and waits for the human.
-pub(super) fn draw(input: &Value) -> Result<Value, Stop> {
+pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
     let text = |key: &str| clean(input[key].as_str().unwrap_or_default());
-    // The prompt is drawn on stderr, behind a mark.
-    let question = fitted(&format!("{MARK}{}", text("question")), &std::io::stderr());
-    let question = question.strip_prefix(MARK).unwrap_or(&question);
     let options: Vec<&Value> = input["options"].as_array().into_iter().flatten().collect();
     previews(&options);
-    let drawn = match input["kind"].as_str() {
-        Some("select") => select(question, &options, input["allow_other"] == true),
-        Some("multi_select") => multi_select(question, &options, input["allow_other"] == true),
-        _ if input["secret"] == true => secret(question),
-        _ => free_text(question, ""),
-    };
-    match drawn {
-        Ok(Some(reply)) => Ok(reply),
-        Ok(None) => Ok(json!({"escaped": true})),
-        Err(InquireError::OperationInterrupted) => Err(Stop::Interrupted),
-        Err(error) => Err(Stop::Failed(error.to_string())),
+    // The question stays above what is painted again and again, so it may be of any length.
+    let question = text("question");
+    let (first, rest) = question.split_once('\n').unwrap_or((&question, ""));
+    let rest: String = rest.lines().map(|line| format!("\n  {line}")).collect();
+    talk(&format!("{}{}{}{rest}", cyan(MARK), dim(look.place), bold(first)));
+    let other = input["allow_other"] == true;
+    match input["kind"].as_str() {
+        Some("select") => select(&options, other, look),
+        Some("multi_select") => multi_select(&options, other, look),
+        _ if input["secret"] == true => secret(look),
+        _ => {
+            let help = if input["required"] == true { "" } else { "enter alone leaves it out, " };
+            let help = format!("{help}enter to answer, {}", look.escape);
+            let mut typed = look.begun.first().cloned().unwrap_or_default();
+            line(&mut typed, Shown::Plainly, &help, look)?;
+            answered(&typed);
+            Ok(json!({"text": typed}))
+        }
     }
 }
 
@@ -70,77 +92,124 @@ fn entries(options: &[&Value]) -> Vec<String> {
     options.iter().map(entry).collect()
 }
 
-fn label(options: &[&Value], index: usize) -> Value {
-    options.get(index).map(|option| option["label"].clone()).unwrap_or_default()
+fn label<'a>(options: &[&'a Value], index: usize) -> &'a str {
+    options.get(index).and_then(|option| option["label"].as_str()).unwrap_or_default()
 }
 
-fn select(question: &str, options: &[&Value], other: bool) -> Result<Option<Value>, InquireError> {
-    let mut list = entries(options);
-    if other {
-        list.push(OTHER.to_owned());
-    }
-    let help = "↑↓ choose, type to filter, enter answers, esc leaves it";
-    // The entry for other text stays whatever is typed, and takes over what was.
-    let typed = RefCell::new(String::new());
-    let scorer = |input: &str, entry: &String, text: &str, index: usize| {
-        input.clone_into(&mut typed.borrow_mut());
-        let always = other && index == options.len();
-        Select::DEFAULT_SCORER(input, entry, text, index).or(always.then_some(i64::MIN))
-    };
-    let asked = Select::new(question, list).with_help_message(help).with_scorer(&scorer);
-    let Some(chosen) = asked.raw_prompt_skippable()? else { return Ok(None) };
-    if chosen.index < options.len() {
-        return Ok(Some(json!({"selected": [label(options, chosen.index)]})));
-    }
-    free_text("Your own words:", &typed.borrow())
+fn position(options: &[&Value], word: &str) -> Option<usize> {
+    options.iter().position(|option| option["label"] == word)
 }
 
-fn multi_select(question: &str, options: &[&Value], other: bool) -> Result<Option<Value>, InquireError> {
-    let help = "↑↓ move, space to choose, enter to answer, esc to leave it";
-    let Some(chosen) =
-        MultiSelect::new(question, entries(options)).with_help_message(help).raw_prompt_skippable()?
-    else {
-        return Ok(None);
-    };
-    let mut selected: Vec<Value> = chosen.iter().map(|entry| label(options, entry.index)).collect();
+/// Shows a widget to its end.
+fn shown(widget: &mut impl Widget, look: &Look<'_>) -> Result<(), Stop> {
+    match show(widget, look.wanted) {
+        Ok(End::Done) => Ok(()),
+        Ok(End::Escaped) => Err(Stop::Escaped),
+        Ok(End::Interrupted) => Err(Stop::Interrupted),
+        Ok(End::Withdrawn) => Err(Stop::Withdrawn),
+        Err(error) => Err(Stop::Failed(error.to_string())),
+    }
+}
+
+/// What was answered stays below its question.
+fn answered(text: &str) {
+    let text =
+        if text.trim().is_empty() { dim("(nothing)") } else { cyan(&clean(text).replace('\n', "\n  ")) };
+    talk(&format!("  {text}"));
+}
+
+/// Has a text typed, or changed. It is kept also when that is left.
+fn line(text: &mut String, shown_as: Shown, help: &str, look: &Look<'_>) -> Result<(), Stop> {
+    let mut line = Line { editor: Editor::new(text), shown: shown_as, help };
+    let ended = shown(&mut line, look);
+    line.editor.text().clone_into(text);
+    ended
+}
+
+fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Stop> {
+    let help = format!("↑↓ choose, type to filter (backspace clears), enter to answer, {}", look.escape);
+    let mut list = List::one(entries(options), look.careful);
     if other {
-        match own_words()? {
-            Some(words) => selected.extend(words),
-            None => return Ok(None),
+        list = list.with_always(OTHER);
+    }
+    let begun = look.begun.first().map(String::as_str).unwrap_or_default();
+    let known = position(options, begun);
+    if let Some(index) = known.or((other && !begun.is_empty()).then_some(options.len())) {
+        list = list.at(index);
+    }
+    let mut words = if known.is_some() { String::new() } else { begun.to_owned() };
+    let mut menu = Menu { list, help: &help };
+    loop {
+        shown(&mut menu, look)?;
+        let index = menu.list.chosen().unwrap_or_default();
+        if index < options.len() {
+            answered(label(options, index));
+            return Ok(json!({"selected": [label(options, index)]}));
+        }
+        // What was typed to find something is taken over.
+        if !menu.list.typed().is_empty() {
+            menu.list.typed().clone_into(&mut words);
+        }
+        match line(&mut words, Shown::Plainly, "your own words: enter to answer, esc for the list", look) {
+            Ok(()) if words.trim().is_empty() => {}
+            Ok(()) => {
+                answered(&words);
+                return Ok(json!({"text": words}));
+            }
+            Err(Stop::Escaped) => {}
+            Err(stop) => return Err(stop),
         }
     }
-    // Ticked and typed is said twice and meant once.
-    let mut seen = std::collections::HashSet::new();
-    selected.retain(|word| seen.insert(word.to_string()));
-    Ok(Some(json!({"selected": selected})))
+}
+
+fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Stop> {
+    let help = format!(
+        "↑↓ move, space to choose, type to filter (backspace clears), enter to answer, {}",
+        look.escape
+    );
+    let ticked: Vec<usize> = look.begun.iter().filter_map(|word| position(options, word)).collect();
+    let mut menu = Menu { list: List::several(entries(options), &ticked), help: &help };
+    loop {
+        shown(&mut menu, look)?;
+        let mut selected: Vec<String> =
+            menu.list.ticked().into_iter().map(|index| label(options, index).to_owned()).collect();
+        if other {
+            let begun = look.begun.iter().filter(|word| position(options, word).is_none());
+            match own_words(begun, look) {
+                Ok(words) => selected.extend(words),
+                Err(Stop::Escaped) => continue,
+                Err(stop) => return Err(stop),
+            }
+        }
+        // Ticked and typed is said twice and meant once.
+        let mut seen = std::collections::HashSet::new();
+        selected.retain(|word| seen.insert(word.clone()));
+        answered(&selected.join(", "));
+        return Ok(json!({"selected": selected}));
+    }
 }
 
 /// Texts of the human's own, until an empty one.
-fn own_words() -> Result<Option<Vec<Value>>, InquireError> {
-    let mut words = Vec::new();
+fn own_words<'a>(begun: impl Iterator<Item = &'a String>, look: &Look<'_>) -> Result<Vec<String>, Stop> {
+    let mut begun = begun.map(String::as_str);
+    let mut words: Vec<String> = Vec::new();
     loop {
-        let prompt = Text::new("Anything else?").with_help_message("enter alone: nothing else");
-        match prompt.prompt_skippable()? {
-            None => return Ok(None),
-            Some(text) if text.trim().is_empty() => return Ok(Some(words)),
-            Some(text) => words.push(json!(text)),
+        let besides = if words.is_empty() { String::new() } else { format!(" besides {}", words.join(", ")) };
+        let help = format!("anything else{}? enter alone: nothing else, esc for the list", clean(&besides));
+        let mut text = begun.next().unwrap_or_default().to_owned();
+        line(&mut text, Shown::Plainly, &help, look)?;
+        if text.trim().is_empty() {
+            return Ok(words);
         }
+        words.push(text);
     }
 }
 
-fn free_text(question: &str, begun: &str) -> Result<Option<Value>, InquireError> {
-    let typed = Text::new(question)
-        .with_initial_value(begun)
-        .with_help_message("enter to answer, esc to leave it")
-        .prompt_skippable()?;
-    Ok(typed.map(|text| json!({"text": text})))
-}
-
-fn secret(question: &str) -> Result<Option<Value>, InquireError> {
-    let typed = Password::new(question)
-        .without_confirmation()
-        .with_display_mode(PasswordDisplayMode::Masked)
-        .with_help_message("not shown; enter to answer, esc to leave it")
-        .prompt_skippable()?;
-    Ok(typed.map(|text| json!({"text": text})))
+/// A secret begins empty, also when it is asked for again: nobody sees what would be there.
+fn secret(look: &Look<'_>) -> Result<Value, Stop> {
+    let help = format!("not shown; enter to answer, {}", look.escape);
+    let mut typed = String::new();
+    line(&mut typed, Shown::Hidden, &help, look)?;
+    answered("(not shown)");
+    Ok(json!({"text": typed}))
 }

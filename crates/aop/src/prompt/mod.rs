@@ -1,20 +1,29 @@
 //! Putting a question to the human at this terminal: arrow keys, several choices, free text, Esc. What is asked
-//! and what a reply means is the terminal dialogue's business; this draws it.
+//! and what a reply means is the terminal dialogue's business; this shows it.
 
 mod beside;
 mod draw;
+mod editor;
+mod keys;
+mod list;
+mod stage;
+mod widgets;
 
-pub(crate) use beside::Beside;
+pub(crate) use beside::{Beside, Ended, ask_while_open, time_left};
+pub(crate) use stage::Wanted;
 
-use crate::output::style::clean;
+use crate::output::style::{clean, is_dumb};
 use crate::output::talk;
-use aop_ask::{Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
-use aop_kernel::question::{AnswerKind, Question};
+use aop_ask::{AnswerValue, Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
+use aop_kernel::question::{AnswerKind, Question, QuestionType};
 use aop_kernel::{ErrorCode, Refusal};
+use draw::{Look, Stop, draw};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::IsTerminal;
 
 /// How a prompt ended.
+#[derive(Debug)]
 pub(crate) enum Reply {
     /// With this answer.
     Answer(Value),
@@ -24,49 +33,151 @@ pub(crate) enum Reply {
     Interrupted,
 }
 
-/// Whether a person can be asked here: keys come in from a terminal and the prompt is drawn on one.
+/// Whether a person can be asked here: keys come in from a terminal, and the prompt is drawn on one that can do more than
+/// print lines.
 pub(crate) fn possible() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !is_dumb()
 }
 
-/// Asks until the answer is complete, or the human does not want to.
-pub(crate) fn ask(question: &Question) -> Result<Reply, Refusal> {
+/// Asks until the answer is complete, or the human does not want to. It begins with the answer that was given before, or
+/// with the declared default; where permission is asked for, with nothing.
+fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Reply, Refusal> {
     let asked = &question.asked;
-    if asked.expected_answer.as_ref().is_some_and(|expected| expected.kind == AnswerKind::Json) {
-        return json_value(&asked.prompt);
+    let expected = asked.expected_answer.as_ref();
+    let careful = is_careful(question);
+    let default = expected.and_then(|expected| expected.default.as_ref()).filter(|_| !careful);
+    let begun = begun.or(default);
+    if expected.is_some_and(|expected| expected.kind == AnswerKind::Json) {
+        return json_value(&asked.prompt, begun, wanted);
     }
     match &asked.spec {
-        Some(spec) => form(spec.clone()),
-        None => Ok(match form(as_spec(question)?)? {
-            Reply::Answer(mapping) => Reply::Answer(mapping[ONLY].clone()),
-            other => other,
-        }),
+        Some(spec) => form(spec, begun, careful, wanted),
+        None => {
+            let begun = begun.map(|begun| json!({ONLY: begun}));
+            Ok(match form(&as_spec(question)?, begun.as_ref(), careful, wanted)? {
+                Reply::Answer(mapping) => Reply::Answer(mapping[ONLY].clone()),
+                other => other,
+            })
+        }
     }
 }
 
-/// Asks a whole form; the answer is its bare mapping.
-pub(crate) fn form(spec: QuestionSpec) -> Result<Reply, Refusal> {
-    let options = Options { on_escape: OnEscape::Defer, ..Options::default() };
-    let mut dialogue = Dialogue::start(spec, Target::Terminal, options)
-        .map_err(|violation| Refusal::new(ErrorCode::Internal, violation.message))?;
+/// Whether somebody gives a permission or takes a risk upon them, which must not happen by a key too many.
+fn is_careful(question: &Question) -> bool {
+    match question.asked.question_type {
+        QuestionType::PermissionOverride | QuestionType::RiskAck => true,
+        QuestionType::Clarification | QuestionType::ExternalDecision => false,
+    }
+}
+
+/// Asks a whole form; the answer is its bare mapping. Esc goes back to the question before, and leaves the first.
+fn form(
+    spec: &QuestionSpec,
+    begun: Option<&Value>,
+    careful: bool,
+    wanted: &Wanted,
+) -> Result<Reply, Refusal> {
+    let mut answers = Answering::begin(spec, begun, careful)?;
     loop {
-        let request = match dialogue.next() {
+        let request = match answers.dialogue.next() {
             Step::Done(answers) => return Ok(Reply::Answer(answers.to_json())),
             Step::Escaped { .. } => return Ok(Reply::Skipped),
-            Step::Ask(request) => request,
+            Step::Ask(request) => request.input,
         };
-        let reply = match draw::draw(&request.input) {
-            Ok(reply) => reply,
-            Err(draw::Stop::Interrupted) => return Ok(Reply::Interrupted),
-            Err(draw::Stop::Failed(cause)) => {
-                return Err(Refusal::new(
-                    ErrorCode::Internal,
-                    format!("the prompt could not be shown: {cause}"),
-                )
-                .hint("answer with --answer or --answer-file instead"));
+        let id = request["id"].as_str().unwrap_or_default();
+        let look = Look {
+            place: &place(spec, id),
+            escape: if answers.trail.is_empty() { "esc to leave it" } else { "esc for the one before" },
+            begun: answers.said.get(id).map(Vec::as_slice).unwrap_or_default(),
+            careful,
+            wanted,
+        };
+        match draw(&request, &look) {
+            Ok(reply) => answers.take(id, &reply)?,
+            Err(Stop::Escaped) => {
+                if !answers.go_back(id)? {
+                    return Ok(Reply::Skipped);
+                }
             }
+            Err(stop) => return stopped(stop),
+        }
+    }
+}
+
+/// Where a form stands, and what was said to each of its questions, which they begin with when they come again.
+struct Answering {
+    dialogue: Dialogue,
+    said: HashMap<String, Vec<String>>,
+    /// The questions that were replied to, one for each reply.
+    trail: Vec<String>,
+}
+
+impl Answering {
+    fn begin(spec: &QuestionSpec, begun: Option<&Value>, careful: bool) -> Result<Self, Refusal> {
+        let options = Options { on_escape: OnEscape::ReturnPrevious, ..Options::default() };
+        let dialogue = Dialogue::start(spec.clone(), Target::Terminal, options)
+            .map_err(|violation| Refusal::new(ErrorCode::Internal, violation.message))?;
+        let first = |question: &aop_ask::Question| {
+            let given = begun.and_then(|begun| begun.get(question.id())).map(words);
+            let default = question.default().filter(|_| !careful).map(|default| match default {
+                AnswerValue::One(word) => vec![word.clone()],
+                AnswerValue::Many(words) => words.clone(),
+            });
+            Some((question.id().to_owned(), given.or(default)?))
         };
-        dialogue.reply(&reply).map_err(|violation| Refusal::new(ErrorCode::Internal, violation.message))?;
+        let said = spec.questions().iter().filter_map(first).collect();
+        Ok(Answering { dialogue, said, trail: Vec::new() })
+    }
+
+    fn take(&mut self, id: &str, reply: &Value) -> Result<(), Refusal> {
+        let said = if reply["text"].is_string() { &reply["text"] } else { &reply["selected"] };
+        self.said.insert(id.to_owned(), words(said));
+        self.trail.push(id.to_owned());
+        self.reply(reply)
+    }
+
+    /// Back to the question before this one, past all that was said to this one itself. False when there is none.
+    fn go_back(&mut self, id: &str) -> Result<bool, Refusal> {
+        while let Some(before) = self.trail.pop() {
+            self.reply(&json!({"escaped": true}))?;
+            if before != id {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn reply(&mut self, reply: &Value) -> Result<(), Refusal> {
+        self.dialogue.reply(reply).map_err(|violation| Refusal::new(ErrorCode::Internal, violation.message))
+    }
+}
+
+/// "(2 of 5, optional) ", as far as there is something to say.
+fn place(spec: &QuestionSpec, id: &str) -> String {
+    let questions = spec.questions();
+    let index = questions.iter().position(|question| question.id() == id);
+    let number =
+        index.filter(|_| questions.len() > 1).map(|index| format!("{} of {}", index + 1, questions.len()));
+    let optional = index.filter(|index| !questions[*index].required()).map(|_| "optional".to_owned());
+    let parts: Vec<String> = number.into_iter().chain(optional).collect();
+    if parts.is_empty() { String::new() } else { format!("({}) ", parts.join(", ")) }
+}
+
+/// The texts of an answer: one, or those of a list.
+fn words(answer: &Value) -> Vec<String> {
+    let texts = answer.as_array().map_or_else(|| std::slice::from_ref(answer), Vec::as_slice);
+    texts.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// What a prompt that has no answer means.
+fn stopped(stop: Stop) -> Result<Reply, Refusal> {
+    match stop {
+        Stop::Escaped | Stop::Withdrawn => Ok(Reply::Skipped),
+        Stop::Interrupted => Ok(Reply::Interrupted),
+        Stop::Failed(cause) => {
+            Err(Refusal::new(ErrorCode::Internal, format!("the prompt could not be shown: {cause}"))
+                .hint("answer with --answer or --answer-file instead"))
+        }
     }
 }
 
@@ -101,26 +212,82 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
     })
 }
 
-/// Asks for JSON until it is some.
-fn json_value(prompt: &str) -> Result<Reply, Refusal> {
+/// Asks for JSON until it is some; what was typed stays.
+fn json_value(prompt: &str, begun: Option<&Value>, wanted: &Wanted) -> Result<Reply, Refusal> {
+    let mut begun: Vec<String> = begun.map(Value::to_string).into_iter().collect();
     loop {
         let question = format!("{prompt}\n\nThe answer, as JSON:");
         let input = json!({"kind": "text", "question": question, "required": true});
-        match draw::draw(&input) {
-            Ok(reply) if reply["escaped"] == true => return Ok(Reply::Skipped),
-            Ok(reply) => {
-                match aop_ask::json::read_plainly(reply["text"].as_str().unwrap_or_default().as_bytes()) {
-                    Ok(value) => return Ok(Reply::Answer(value)),
-                    Err(error) => talk(&clean(&format!("that is not JSON: {error}"))),
-                }
-            }
-            Err(draw::Stop::Interrupted) => return Ok(Reply::Interrupted),
-            Err(draw::Stop::Failed(cause)) => {
-                return Err(Refusal::new(
-                    ErrorCode::Internal,
-                    format!("the prompt could not be shown: {cause}"),
-                ));
-            }
+        let look = Look { place: "", escape: "esc to leave it", begun: &begun, careful: false, wanted };
+        let typed = match draw(&input, &look) {
+            Ok(reply) => reply["text"].as_str().unwrap_or_default().to_owned(),
+            Err(stop) => return stopped(stop),
+        };
+        match aop_ask::json::read_plainly(typed.as_bytes()) {
+            Ok(value) => return Ok(Reply::Answer(value)),
+            Err(error) => talk(&clean(&format!("that is not JSON: {error}"))),
         }
+        begun = vec![typed];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> QuestionSpec {
+        let text = |id: &str, required: bool| json!({"id": id, "header": id, "question": format!("{id}?"), "kind": "free_text", "required": required});
+        let pick = json!({"id": "b", "header": "b", "question": "b?", "kind": "multi_choice", "required": true,
+            "default": ["x"], "options": [{"label": "x", "description": "X"}, {"label": "y", "description": "Y"}]});
+        let questions = json!([text("a", true), pick, text("c", false)]);
+        QuestionSpec::from_json(&json!({"version": 1, "topic": "t", "questions": questions})).unwrap()
+    }
+
+    /// The question that is being asked.
+    fn asked(answering: &Answering) -> String {
+        match answering.dialogue.next() {
+            Step::Ask(request) => request.input["id"].as_str().unwrap().to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn esc_goes_back_one_question_keeps_what_was_said_and_leaves_the_first() {
+        let mut answering = Answering::begin(&spec(), None, false).unwrap();
+        assert!(!answering.go_back("a").unwrap());
+        answering.take("a", &json!({"text": "one"})).unwrap();
+        answering.take("b", &json!({"selected": ["y"]})).unwrap();
+        assert_eq!(asked(&answering), "c");
+        assert!(answering.go_back("c").unwrap());
+        assert_eq!((asked(&answering).as_str(), &answering.said["b"]), ("b", &vec!["y".to_owned()]));
+        // A reply that was not taken is no question of its own to go back to.
+        answering.take("b", &json!({"selected": []})).unwrap();
+        assert_eq!(asked(&answering), "b");
+        assert!(answering.go_back("b").unwrap());
+        assert_eq!((asked(&answering).as_str(), &answering.said["a"]), ("a", &vec!["one".to_owned()]));
+        assert!(!answering.go_back("a").unwrap());
+        for (id, reply) in
+            [("a", json!({"text": "two"})), ("b", json!({"selected": ["y"]})), ("c", json!({"text": ""}))]
+        {
+            answering.take(id, &reply).unwrap();
+        }
+        assert!(matches!(answering.dialogue.next(), Step::Done(answers)
+            if answers.to_json() == json!({"a": "two", "b": ["y"]})));
+    }
+
+    #[test]
+    fn a_form_says_which_question_of_how_many_it_is_and_which_is_optional() {
+        assert_eq!(place(&spec(), "b"), "(2 of 3) ");
+        assert_eq!(place(&spec(), "c"), "(3 of 3, optional) ");
+    }
+
+    #[test]
+    fn a_form_begins_with_what_was_answered_before_else_with_its_defaults_and_never_where_care_is_due() {
+        let begun = json!({"a": "one", "b": ["x", "y"]});
+        let said = |begun: Option<&Value>, careful| Answering::begin(&spec(), begun, careful).unwrap().said;
+        assert_eq!(said(Some(&begun), false)["b"], ["x", "y"]);
+        assert_eq!(said(Some(&begun), false)["a"], ["one"]);
+        assert_eq!(said(None, false)["b"], ["x"]);
+        assert!(said(None, true).is_empty());
     }
 }

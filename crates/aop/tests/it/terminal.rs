@@ -1,7 +1,8 @@
 //! What a person sees. `script` gives the program a real terminal.
 
 use crate::support::{Project, binary, finish, question};
-use std::process::{Command, Stdio};
+use std::io::{Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Runs a command on a terminal without colour, of which nobody says how wide it is, and gives the screen.
 fn screen(project: &Project, args: &str) -> String {
@@ -30,29 +31,68 @@ fn on_terminal(project: &Project, line: &str) -> Command {
     command
 }
 
+/// A command on a terminal whose keys are pressed here.
+struct Keyboard {
+    child: Child,
+    keys: ChildStdin,
+    out: ChildStdout,
+    seen: Vec<u8>,
+    /// Up to where it was waited for.
+    found: usize,
+}
+
+impl Keyboard {
+    fn start(project: &Project, line: &str) -> Self {
+        let mut command = on_terminal(project, line);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (keys, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Keyboard { child, keys, out, seen: Vec::new(), found: 0 }
+    }
+
+    /// Waits until this is shown, behind what was waited for before.
+    fn until(&mut self, text: &str) {
+        loop {
+            let mut fresh = self.seen[self.found..].windows(text.len());
+            if let Some(place) = fresh.position(|part| part == text.as_bytes()) {
+                self.found += place + text.len();
+                return;
+            }
+            let mut some = [0; 4096];
+            let count = self.out.read(&mut some).unwrap();
+            self.seen.extend_from_slice(&some[..count]);
+            assert!(count > 0, "{text} never came:\n{}", String::from_utf8_lossy(&self.seen));
+        }
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keys.write_all(keys).unwrap();
+    }
+
+    /// The whole screen, once the command has ended.
+    fn end(mut self) -> String {
+        self.out.read_to_end(&mut self.seen).unwrap();
+        self.child.wait().unwrap();
+        String::from_utf8_lossy(&self.seen).replace('\r', "")
+    }
+}
+
+/// The line below every prompt has this in it.
+const PROMPT: &str = "enter to answer";
+
 /// Asks on a terminal, presses a key when the prompt is there, does the rest once this is told, and gives the screen.
 fn pressed(project: &Project, key: &[u8], told: &str, rest: impl FnOnce(&serde_json::Value)) -> String {
-    use std::io::{Read, Write};
-    let mut command = on_terminal(project, &format!("{} ask 'Anybody?'", binary()));
-    let mut asking = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut asking = Keyboard::start(project, &format!("{} ask 'Anybody?'", binary()));
     let question = project.opened_question();
-    let (mut keys, mut out) = (asking.stdin.take().unwrap(), asking.stdout.take().unwrap());
-    let mut seen = Vec::new();
-    let mut until = |text: &str| {
-        while !String::from_utf8_lossy(&seen).contains(text) {
-            let mut some = [0; 4096];
-            let count = out.read(&mut some).unwrap();
-            assert!(count > 0, "{}", String::from_utf8_lossy(&seen));
-            seen.extend_from_slice(&some[..count]);
-        }
-    };
-    until("enter to answer");
-    keys.write_all(key).unwrap();
-    until(told);
+    asking.until(PROMPT);
+    asking.press(key);
+    asking.until(told);
     rest(&question);
-    out.read_to_end(&mut seen).unwrap();
-    asking.wait().unwrap();
-    String::from_utf8_lossy(&seen).replace('\r', "")
+    asking.end()
+}
+
+/// What the only question was answered with.
+fn the_answer(project: &Project) -> serde_json::Value {
+    project.run(&["questions", "--status", "answered"]).data()["items"][0]["answer"].clone()
 }
 
 /// Compares with the stored screen, ids and times aside.
@@ -184,6 +224,79 @@ fn a_prompt_that_is_left_says_what_becomes_of_its_question() {
         "{late}"
     );
     assert!(!late.contains("closed elsewhere"), "{late}");
+}
+
+#[test]
+fn control_and_alt_keys_edit_an_answer_and_type_nothing_into_it() {
+    let project = Project::new();
+    // Ctrl-U, Ctrl-Z, Alt-B, Ctrl-W, Ctrl-A, Ctrl-K and arrows, then what is meant.
+    let keys = b"wrong\x15\x1a\x12\x0cno never\x1bb\x17\x01\x0byez\x1b[D\x1b[3~s\r";
+    pressed(&project, keys, "yes", |_| {});
+    assert_eq!(the_answer(&project), "yes");
+}
+
+#[test]
+fn a_paste_of_several_lines_is_one_answer_and_sends_nothing() {
+    let project = Project::new();
+    pressed(&project, b"\x1b[200~one\rtwo\r\x1b[201~!\r", "two!", |_| {});
+    assert_eq!(the_answer(&project), "one\ntwo!");
+}
+
+#[test]
+fn what_was_typed_before_a_prompt_could_be_seen_answers_nothing() {
+    let project = Project::new();
+    let mut asking = Keyboard::start(&project, &format!("head -n 1; {} ask 'Anybody?'", binary()));
+    // In one piece: the second line waits in the terminal when the first one lets the question come.
+    asking.press(b"go\nyes\n");
+    asking.until(PROMPT);
+    asking.press(b"no\r");
+    asking.end();
+    assert_eq!(the_answer(&project), "no");
+}
+
+#[test]
+fn a_permission_is_never_given_by_enter_alone() {
+    let project = Project::new();
+    let ask = "ask 'May I?' --choice allow --choice deny --question-type permission_override";
+    let mut asking = Keyboard::start(&project, &format!("{} {ask}", binary()));
+    asking.until(PROMPT);
+    asking.press(b"\r");
+    asking.until("choose with ↑ or ↓ first");
+    asking.press(b"\r\x1b[B\x1b[B\r");
+    asking.end();
+    assert_eq!(the_answer(&project), "deny");
+}
+
+#[test]
+fn a_prompt_of_aop_answer_closes_when_somebody_else_has_answered() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until(PROMPT);
+    project.answer(&id, "yes").data();
+    let screen = answering.end();
+    assert!(screen.contains("too late: answered by human just now: yes"), "{screen}");
+    assert!(screen.contains("Nothing waits for an answer."), "{screen}");
+}
+
+#[test]
+fn an_answer_that_is_refused_is_not_typed_again() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["expected_answer"] =
+        serde_json::json!({"kind": "json", "schema": {"type": "object", "required": ["a"]}});
+    project.tool("feature.question_create", "builder", &input).data();
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until(PROMPT);
+    answering.press(b"{\"b\":1\r");
+    answering.until("that is not JSON");
+    answering.until(PROMPT);
+    answering.press(b"}\r");
+    answering.until("not taken:");
+    answering.until(PROMPT);
+    answering.press(b"\x1b[D,\"a\":2\r");
+    answering.end();
+    assert_eq!(the_answer(&project), serde_json::json!({"b": 1, "a": 2}));
 }
 
 #[test]

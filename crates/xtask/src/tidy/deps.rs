@@ -55,7 +55,7 @@ const FENCED: &[(&str, &[&str])] = &[
     ("jsonschema", &["aop-schema"]),
     ("rmcp", &["aop-server"]),
     ("axum", &["aop-server", "aop-testkit"]),
-    ("inquire", &["aop"]),
+    ("crossterm", &["aop"]),
     ("clap", &["aop", "xtask"]),
     ("anyhow", &["xtask"]),
 ];

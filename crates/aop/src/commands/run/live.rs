@@ -5,12 +5,12 @@ use super::Answers;
 use super::frame::{Picture, Way};
 use crate::commands::status::overview;
 use crate::output::live::Painter;
-use crate::output::question::above_prompt;
+use crate::output::question::{above_prompt, ending};
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::table::fit;
 use crate::output::{say, talk};
 use crate::project::operation_id;
-use crate::prompt;
+use crate::prompt::{self, Ended};
 use aop_kernel::event::{Event, Recorded};
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionStatus};
@@ -21,7 +21,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{EventPage, FeaturePage, QuestionPage, Service};
 use aop_supervisor::{Notice, RunEnd, RunInfo};
 use crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -287,35 +287,41 @@ impl View {
         true
     }
 
-    /// Puts the oldest question that was not left open before to the person, then the next.
+    /// Puts the oldest question that was not left open before to the person.
     fn answer(&mut self) {
         let waiting = self.picture.questions.iter();
         let next = waiting.clone().find(|question| !self.left_open.contains(&question.id));
         let Some(question) = next.or_else(|| self.picture.questions.first()).cloned() else { return };
         talk(&format!("\n{}", above_prompt(&question)));
+        let mut begun = None;
         loop {
-            match prompt::ask(&question) {
-                Ok(prompt::Reply::Answer(answer)) => match self.send(&question, &answer) {
+            match self.ask(&question, begun.take()) {
+                Ok(None) => return,
+                Ok(Some(Ended::Closed(closed))) => {
+                    talk(&format!("{} {}", bold("too late:"), ending(&closed).trim()));
+                    break;
+                }
+                Ok(Some(Ended::Said(prompt::Reply::Answer(answer)))) => match self.send(&question, &answer) {
                     Ok(()) => break,
-                    Err(refusal) if refusal.code == ErrorCode::QuestionInvalidAnswer => {
-                        talk(&format!("{} {}", yellow("not taken:"), refusal.message));
-                    }
                     Err(refusal) => {
-                        talk(&format!("{} {}", yellow("not taken:"), refusal.message));
-                        break;
+                        talk(&format!("{} {}", yellow("not taken:"), clean(&refusal.message)));
+                        if refusal.code != ErrorCode::QuestionInvalidAnswer {
+                            break;
+                        }
+                        begun = Some(answer);
                     }
                 },
-                Ok(prompt::Reply::Skipped) => {
+                Ok(Some(Ended::Said(prompt::Reply::Skipped))) => {
                     self.left_open.push(question.id.clone());
                     talk(&dim("left open"));
                     return;
                 }
-                Ok(prompt::Reply::Interrupted) => {
+                Ok(Some(Ended::Said(prompt::Reply::Interrupted))) => {
                     self.stop.send_replace(true);
                     return;
                 }
                 Err(refusal) => {
-                    talk(&refusal.message);
+                    talk(&clean(&refusal.message));
                     return;
                 }
             }
@@ -323,7 +329,18 @@ impl View {
         self.picture.questions.retain(|other| other.id != question.id);
     }
 
-    fn send(&self, question: &Question, answer: &serde_json::Value) -> Result<(), Refusal> {
+    /// Shows the form while its question is open. `None` when the run is stopped meanwhile.
+    fn ask(&self, question: &Question, begun: Option<Value>) -> Result<Option<Ended>, Refusal> {
+        let mut stopped = self.stop.subscribe();
+        self.runtime.block_on(async {
+            tokio::select! {
+                ended = prompt::ask_while_open(self.service.store.as_ref(), question, begun) => ended.map(Some),
+                _ = stopped.wait_for(|stopped| *stopped) => Ok(None),
+            }
+        })
+    }
+
+    fn send(&self, question: &Question, answer: &Value) -> Result<(), Refusal> {
         let input = json!({"feature_id": question.feature_id, "question_id": question.id, "answer": answer,
             "answered_by": "human", "operation_id": operation_id(None)?});
         let caller = Caller::new(aop_kernel::role::Role::Human);

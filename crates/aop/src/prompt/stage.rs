@@ -1,0 +1,147 @@
+//! The terminal while a prompt is on it: lines at the bottom that are painted anew after every key, on stderr. It is
+//! given back as it was, whatever ends the prompt.
+
+use super::keys::{Press, press};
+use crate::output::live::known_size;
+use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, poll, read};
+use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
+use crossterm::{QueueableCommand, execute, queue};
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How soon a prompt notices that its question was closed elsewhere.
+const PULSE: Duration = Duration::from_millis(50);
+
+/// Whether a prompt is still wanted. Whoever shows it beside something else takes it away.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Wanted(Arc<AtomicBool>);
+
+impl Wanted {
+    /// From now on it is not.
+    pub(super) fn withdraw(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    fn is_withdrawn(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// What is painted: lines that fit the terminal, and where the cursor stands among them.
+pub(super) struct Frame {
+    pub(super) lines: Vec<String>,
+    pub(super) cursor: Option<(usize, usize)>,
+}
+
+/// Something that takes keys and can be painted.
+pub(super) trait Widget {
+    /// Takes a key. Whether it is done with it.
+    fn press(&mut self, press: Press) -> bool;
+    /// What it looks like in so many columns and rows.
+    fn frame(&self, columns: usize, rows: usize) -> Frame;
+}
+
+/// How it ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Escaped,
+    Interrupted,
+    /// It is not wanted any more.
+    Withdrawn,
+}
+
+/// Shows a widget until it is done or somebody wants to leave it. Keys from before it could be seen are discarded: they
+/// were meant for something else.
+pub(super) fn show(widget: &mut impl Widget, wanted: &Wanted) -> std::io::Result<End> {
+    let mut stage = Stage::open()?;
+    while poll(Duration::ZERO)? {
+        read()?;
+    }
+    loop {
+        let (columns, rows) = known_size().unwrap_or((80, 24));
+        stage.paint(&widget.frame(columns.saturating_sub(1).max(10), rows.saturating_sub(1).max(3)))?;
+        let event = next(wanted)?;
+        if wanted.is_withdrawn() {
+            return Ok(End::Withdrawn);
+        }
+        let end = match press(event) {
+            None => None,
+            Some(Press::Escape) => Some(End::Escaped),
+            Some(Press::Interrupt) => Some(End::Interrupted),
+            Some(key) => widget.press(key).then_some(End::Done),
+        };
+        if let Some(end) = end {
+            return Ok(end);
+        }
+    }
+}
+
+/// The next thing that the terminal reports; anything at all when nobody wants to know any more.
+fn next(wanted: &Wanted) -> std::io::Result<Event> {
+    while !wanted.is_withdrawn() {
+        if poll(PULSE)? {
+            return read();
+        }
+    }
+    Ok(Event::FocusLost)
+}
+
+/// The terminal, taken.
+struct Stage {
+    /// In which of its lines the cursor was left.
+    row: usize,
+}
+
+impl Stage {
+    fn open() -> std::io::Result<Self> {
+        enable_raw_mode()?;
+        let stage = Stage { row: 0 };
+        execute!(std::io::stderr(), EnableBracketedPaste)?;
+        Ok(stage)
+    }
+
+    fn paint(&mut self, frame: &Frame) -> std::io::Result<()> {
+        let mut bytes = Vec::new();
+        self.erase(&mut bytes)?;
+        bytes.extend(frame.lines.join("\r\n").into_bytes());
+        let last = frame.lines.len().saturating_sub(1);
+        let (row, column) = frame.cursor.unwrap_or((last, 0));
+        up(&mut bytes, last.saturating_sub(row))?;
+        bytes.queue(MoveToColumn(u16::try_from(column).unwrap_or_default()))?;
+        if frame.cursor.is_some() {
+            bytes.queue(Show)?;
+        }
+        self.row = row;
+        let mut stderr = std::io::stderr().lock();
+        stderr.write_all(&bytes)?;
+        stderr.flush()
+    }
+
+    fn erase(&self, bytes: &mut Vec<u8>) -> std::io::Result<()> {
+        queue!(bytes, Hide, MoveToColumn(0))?;
+        up(bytes, self.row)?;
+        queue!(bytes, Clear(ClearType::FromCursorDown))
+    }
+}
+
+fn up(bytes: &mut Vec<u8>, rows: usize) -> std::io::Result<()> {
+    match u16::try_from(rows) {
+        Ok(0) | Err(_) => Ok(()),
+        Ok(rows) => queue!(bytes, MoveUp(rows)),
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        let mut bytes = Vec::new();
+        // A terminal that is gone needs nothing back.
+        let _ = self.erase(&mut bytes);
+        let _ = queue!(bytes, DisableBracketedPaste, Show);
+        let _ = std::io::stderr().lock().write_all(&bytes);
+        let _ = disable_raw_mode();
+    }
+}

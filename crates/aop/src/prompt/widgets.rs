@@ -1,0 +1,184 @@
+//! A line to type into and a list to choose from, as they are painted. Pure.
+
+use super::editor::{Editor, Shown};
+use super::keys::Press;
+use super::list::List;
+use super::stage::{Frame, Widget};
+use crate::output::style::{bold, cyan, dim, yellow};
+use crate::output::table::fit;
+use crate::output::wrap::wrapped;
+
+/// What stands before a line that is typed.
+const TYPED: &str = "> ";
+
+/// A line to type into.
+pub(super) struct Line<'a> {
+    pub(super) editor: Editor,
+    pub(super) shown: Shown,
+    pub(super) help: &'a str,
+}
+
+impl Widget for Line<'_> {
+    fn press(&mut self, press: Press) -> bool {
+        match press {
+            Press::Enter => return true,
+            Press::Char(c) => self.editor.insert(c.encode_utf8(&mut [0; 4])),
+            Press::Paste(text) => self.editor.paste(&text),
+            Press::Edit(edit) => self.editor.edit(edit),
+            Press::Up | Press::Down | Press::PageUp | Press::PageDown => {}
+            Press::Escape | Press::Interrupt => {}
+        }
+        false
+    }
+
+    fn frame(&self, columns: usize, rows: usize) -> Frame {
+        let help = helping(self.help, columns);
+        let (mut lines, cursor) = typed(&self.editor, self.shown, columns, rows.saturating_sub(help.len()));
+        lines.extend(help);
+        Frame { lines, cursor: Some(cursor) }
+    }
+}
+
+/// The lines of what is typed, no more than there is room for, and the cursor among them.
+fn typed(editor: &Editor, shown: Shown, columns: usize, room: usize) -> (Vec<String>, (usize, usize)) {
+    let (lines, (row, column)) = editor.laid_out(shown, columns.saturating_sub(TYPED.len()));
+    let room = room.max(1);
+    // The cursor's line is always among them.
+    let first = (row + 1).saturating_sub(room);
+    let mark = |index: usize| if index == 0 { cyan(TYPED.trim_end()) + " " } else { "  ".to_owned() };
+    let lines = lines.iter().enumerate().skip(first).take(room);
+    let lines = lines.map(|(index, line)| format!("{}{line}", mark(index))).collect();
+    (lines, (row - first, column + TYPED.len()))
+}
+
+fn helping(help: &str, columns: usize) -> Vec<String> {
+    wrapped(help, columns).lines().map(|line| fit(&dim(line), columns)).collect()
+}
+
+/// A list to choose from.
+pub(super) struct Menu<'a> {
+    pub(super) list: List,
+    pub(super) help: &'a str,
+}
+
+impl Widget for Menu<'_> {
+    fn press(&mut self, press: Press) -> bool {
+        self.list.press(press)
+    }
+
+    fn frame(&self, columns: usize, rows: usize) -> Frame {
+        let mut help: Vec<String> = self.list.note().map(yellow).into_iter().collect();
+        help.extend(helping(self.help, columns));
+        help.truncate(rows.saturating_sub(2).max(1));
+        let (mut lines, mut cursor) = (Vec::new(), None);
+        if !self.list.typed().is_empty() {
+            let (typed, at) = typed(self.list.filter(), Shown::Plainly, columns, 1);
+            (lines, cursor) = (typed, Some(at));
+        }
+        let left = self.list.left();
+        if left.is_empty() {
+            lines.push(dim("  nothing matches; backspace clears"));
+        }
+        let room = rows.saturating_sub(lines.len() + help.len()).max(1);
+        lines.extend(window(&left, columns, room));
+        lines.extend(help);
+        Frame { lines, cursor }
+    }
+}
+
+/// As many entries around the one that is pointed at as there is room for, and how many there are besides.
+fn window(left: &[(&str, bool, Option<bool>)], columns: usize, room: usize) -> Vec<String> {
+    let entries: Vec<Vec<String>> = left.iter().map(|entry| painted(entry, columns)).collect();
+    let pointed = left.iter().position(|(_, pointed, _)| *pointed).unwrap_or(0);
+    let height: usize = entries.iter().map(Vec::len).sum();
+    if height <= room {
+        return entries.concat();
+    }
+    let room = room.saturating_sub(1).max(1);
+    let (mut first, mut end, mut used) = (pointed, pointed, 0);
+    loop {
+        let fits = |index: usize| entries.get(index).is_some_and(|entry| used + entry.len() <= room);
+        // What comes next is more interesting than what was passed.
+        if fits(end) {
+            used += entries[end].len();
+            end += 1;
+        } else if first > 0 && fits(first - 1) {
+            first -= 1;
+            used += entries[first].len();
+        } else {
+            break;
+        }
+    }
+    // An entry that is higher than the terminal is cut.
+    let mut lines: Vec<String> =
+        if first == end { entries[pointed].clone() } else { entries[first..end].concat() };
+    lines.truncate(room);
+    let (above, below) = (first, entries.len() - end.max(first + 1));
+    let besides = match (above, below) {
+        (0, below) => format!("  … {below} below"),
+        (above, 0) => format!("  … {above} above"),
+        (above, below) => format!("  … {above} above, {below} below"),
+    };
+    lines.push(fit(&dim(&besides), columns));
+    lines
+}
+
+fn painted((entry, pointed, ticked): &(&str, bool, Option<bool>), columns: usize) -> Vec<String> {
+    let arrow = if *pointed { "❯" } else { " " };
+    let tick = match ticked {
+        Some(true) => "[x] ",
+        Some(false) => "[ ] ",
+        None => "",
+    };
+    let behind = " ".repeat(2 + tick.len());
+    let lines = wrapped(entry, columns.saturating_sub(behind.len()));
+    let begins = std::iter::once(format!("{arrow} {tick}")).chain(std::iter::repeat(behind));
+    let line = |(begin, line): (String, &str)| format!("{begin}{line}");
+    // A word that is longer than the terminal is wide would take a second line unseen.
+    let lines = begins.zip(lines.lines()).map(line).map(|line| fit(&line, columns));
+    if *pointed { lines.map(|line| cyan(&bold(&line))).collect() } else { lines.collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::seen;
+
+    fn menu(count: usize) -> Menu<'static> {
+        let entry = |number: usize| format!("entry {number} with a few words that may need a second line");
+        Menu {
+            list: List::one((0..count).map(entry).collect(), false), help: "↑↓ choose, enter to answer"
+        }
+    }
+
+    #[test]
+    fn a_list_never_grows_beyond_the_terminal_and_shows_what_is_pointed_at() {
+        for (columns, rows) in [(12, 3), (20, 6), (40, 10), (100, 30)] {
+            for count in [1, 2, 9, 60] {
+                let mut menu = menu(count);
+                for _ in 0..count {
+                    let lines = menu.frame(columns, rows).lines;
+                    assert!(lines.iter().all(|line| seen(line) <= columns), "{columns}: {lines:#?}");
+                    assert!(lines.len() <= rows, "{rows}: {lines:#?}");
+                    assert!(lines.iter().any(|line| line.contains('❯')), "{lines:#?}");
+                    menu.press(Press::Down);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_filter_that_nothing_fits_says_so() {
+        let mut menu = menu(3);
+        menu.press(Press::Char('!'));
+        let lines = menu.frame(60, 20).lines;
+        assert_eq!(lines[..2], ["> !", "  nothing matches; backspace clears"], "{lines:#?}");
+    }
+
+    #[test]
+    fn a_text_that_is_longer_than_the_terminal_shows_its_part_around_the_cursor() {
+        let line = Line { editor: Editor::new(&"x".repeat(500)), shown: Shown::Plainly, help: "help" };
+        let frame = line.frame(22, 5);
+        assert_eq!((frame.lines.len(), frame.cursor), (5, Some((3, 2))));
+    }
+}
