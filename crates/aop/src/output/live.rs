@@ -1,9 +1,11 @@
 //! A few lines at the bottom of the terminal that are painted again and again, with lasting lines scrolling by above
 //! them. Nothing is kept of them when they are erased.
 
+use super::style::is_dumb;
 use super::table::fit;
 use super::wrap::wrapped;
-use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
+use crossterm::cursor::{Hide, MoveDown, MoveToColumn, MoveUp, Show};
+use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode, size};
 use crossterm::{QueueableCommand, queue};
 use std::io::Write;
@@ -12,14 +14,21 @@ use std::io::Write;
 pub(crate) struct Painter {
     painted: u16,
     raw: bool,
+    /// Whether the terminal can take lines back. Else they are printed below each other.
+    moves: bool,
 }
 
 impl Painter {
-    /// Takes the terminal. With `keys` single keys can be read; Ctrl-C is one of them then.
+    /// Takes the terminal. With `keys` single keys can be read; Ctrl-C is one of them then, and a paste is one event.
     pub(crate) fn start(keys: bool) -> Self {
-        let raw = keys && enable_raw_mode().is_ok();
-        let _ = queue!(std::io::stdout(), Hide);
-        Painter { painted: 0, raw }
+        let mut painter = Painter { painted: 0, raw: keys, moves: !is_dumb() };
+        painter.resume();
+        painter
+    }
+
+    /// Whether lines can be painted again and again.
+    pub(crate) fn moves(&self) -> bool {
+        self.moves
     }
 
     /// Columns and rows.
@@ -31,14 +40,13 @@ impl Painter {
     pub(crate) fn paint(&mut self, above: &[String], block: &[String]) {
         let (columns, _) = self.size();
         let mut out = std::io::stdout().lock();
+        let above = above.iter().flat_map(|line| {
+            let text = wrapped(line, columns);
+            text.lines().map(str::to_owned).collect::<Vec<_>>()
+        });
+        let block_lines = block.iter().map(|line| fit(line, columns.saturating_sub(1)));
         // A terminal that is gone is no reason to stop working.
-        let _ = self.clear(&mut out);
-        for line in above {
-            let _ = write!(out, "{}\r\n", wrapped(line, columns).replace('\n', "\r\n"));
-        }
-        for line in block {
-            let _ = write!(out, "{}\r\n", fit(line, columns.saturating_sub(1)));
-        }
+        let _ = self.repaint(&mut out, above.chain(block_lines));
         let _ = out.flush();
         self.painted = u16::try_from(block.len()).unwrap_or_default();
     }
@@ -46,8 +54,13 @@ impl Painter {
     /// Takes the block away and gives the terminal back, for a prompt or for good.
     pub(crate) fn pause(&mut self) {
         let mut out = std::io::stdout().lock();
-        let _ = self.clear(&mut out);
-        let _ = queue!(out, Show);
+        let _ = self.repaint(&mut out, std::iter::empty());
+        if self.raw {
+            let _ = queue!(out, DisableBracketedPaste);
+        }
+        if self.moves {
+            let _ = queue!(out, Show);
+        }
         let _ = out.flush();
         self.painted = 0;
         if self.raw {
@@ -57,10 +70,13 @@ impl Painter {
 
     /// Takes the terminal again after a pause.
     pub(crate) fn resume(&mut self) {
+        self.raw = self.raw && enable_raw_mode().is_ok();
         if self.raw {
-            let _ = enable_raw_mode();
+            let _ = queue!(std::io::stdout(), EnableBracketedPaste);
         }
-        let _ = queue!(std::io::stdout(), Hide);
+        if self.moves {
+            let _ = queue!(std::io::stdout(), Hide);
+        }
     }
 
     /// Rings.
@@ -70,14 +86,40 @@ impl Painter {
         let _ = out.flush();
     }
 
-    fn clear(&self, out: &mut impl Write) -> std::io::Result<()> {
-        out.queue(MoveToColumn(0))?;
-        if self.painted > 0 {
-            out.queue(MoveUp(self.painted))?;
+    /// Puts lines in the place of those that were painted. Line by line: a terminal that is cleared from its first line
+    /// on may keep what it showed, a copy for every time.
+    fn repaint(&self, out: &mut impl Write, lines: impl Iterator<Item = String>) -> std::io::Result<()> {
+        let mut taken = 0;
+        if self.moves {
+            out.queue(MoveToColumn(0))?;
+            up(out, self.painted)?;
         }
-        out.queue(Clear(ClearType::FromCursorDown))?;
+        for line in lines {
+            write!(out, "{line}")?;
+            if self.moves {
+                out.queue(Clear(ClearType::UntilNewLine))?;
+            }
+            write!(out, "\r\n")?;
+            taken += 1;
+        }
+        if self.moves {
+            let left = self.painted.saturating_sub(taken);
+            for _ in 0..left {
+                out.queue(Clear(ClearType::CurrentLine))?;
+                out.queue(MoveDown(1))?;
+            }
+            up(out, left)?;
+        }
         Ok(())
     }
+}
+
+fn up(out: &mut impl Write, lines: u16) -> std::io::Result<()> {
+    // None at all would be taken for one.
+    if lines > 0 {
+        out.queue(MoveUp(lines))?;
+    }
+    Ok(())
 }
 
 impl Drop for Painter {

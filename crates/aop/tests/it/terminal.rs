@@ -300,6 +300,20 @@ fn an_answer_that_is_refused_is_not_typed_again() {
 }
 
 #[test]
+fn a_terminal_that_can_only_print_lines_gets_no_prompt_but_the_flag_to_use() {
+    let project = Project::with_feature();
+    project.ask("op-1");
+    let told = shown(&project, &format!("TERM=dumb {} answer", binary()));
+    assert!(told.contains("--answer (or --answer-file) are needed here"), "{told}");
+    crate::run_support::git(&project, &["init", "--quiet"]);
+    let who = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
+    let commit = [&who[..], &["commit", "--quiet", "--allow-empty", "-m", "First commit"]].concat();
+    crate::run_support::git(&project, &commit);
+    let run = shown(&project, &format!("TERM=dumb timeout --foreground --signal INT 2 {} run", binary()));
+    assert!(run.contains("awaiting_input") && !run.contains('\u{1b}'), "{run:?}");
+}
+
+#[test]
 fn what_is_piped_or_asked_for_as_json_is_not_broken_for_a_narrow_terminal() {
     let project = Project::new();
     let hint = "hint: status is one of open, answered, expired, withdrawn, all";

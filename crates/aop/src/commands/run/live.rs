@@ -3,6 +3,7 @@
 
 use super::Answers;
 use super::frame::{Picture, Way};
+use super::keys::{Keys, Wish};
 use crate::commands::status::overview;
 use crate::output::live::Painter;
 use crate::output::question::{above_prompt, ending};
@@ -20,9 +21,8 @@ use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{EventPage, FeaturePage, QuestionPage, Service};
 use aop_supervisor::{Notice, RunEnd, RunInfo};
-use crossterm::event::{self, KeyCode, KeyEventKind, KeyModifiers};
+use crossterm::event;
 use serde_json::{Value, json};
-use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -77,7 +77,7 @@ impl Live {
             service: watched.service.clone(),
             runtime: Handle::current(),
             stop: watched.stop,
-            keys: watched.answers == Answers::Person && std::io::stdin().is_terminal(),
+            keys: (watched.answers == Answers::Person && prompt::possible()).then(Keys::default),
             bell: watched.bell,
             answers: watched.answers,
             picture: Picture::default(),
@@ -174,7 +174,8 @@ struct View {
     service: Service,
     runtime: Handle,
     stop: watch::Sender<bool>,
-    keys: bool,
+    /// What is typed, where somebody can answer.
+    keys: Option<Keys>,
     bell: bool,
     answers: Answers,
     picture: Picture,
@@ -184,7 +185,7 @@ struct View {
 
 impl View {
     fn run(mut self, inbox: &Receiver<Message>) {
-        let mut painter = Painter::start(self.keys);
+        let mut painter = Painter::start(self.keys.is_some());
         let began = Instant::now();
         let mut painted = Instant::now() - STILL;
         let mut above = Vec::new();
@@ -205,14 +206,15 @@ impl View {
                 }
                 next = inbox.recv_timeout(Duration::ZERO);
             }
-            if self.keys && self.key(&mut painter, &mut above) {
+            if self.key(&mut painter, &mut above) {
                 dirty = true;
             }
             if dirty || self.picture.is_moving() || painted.elapsed() >= STILL {
                 let tick =
                     usize::try_from(began.elapsed().as_millis() / TICK.as_millis()).unwrap_or_default();
-                let block = self.picture.lines(painter.size(), tick, self.way());
-                painter.paint(&above, &block);
+                // Where nothing can be painted again the events alone are told.
+                let block = painter.moves().then(|| self.picture.lines(painter.size(), tick, self.way()));
+                painter.paint(&above, &block.unwrap_or_default());
                 above.clear();
                 painted = Instant::now();
             }
@@ -220,10 +222,10 @@ impl View {
     }
 
     fn way(&self) -> Way {
-        match (self.answers, self.keys) {
+        match (self.answers, &self.keys) {
             (Answers::Itself, _) => Way::Nothing,
-            (Answers::Person, true) => Way::Key,
-            (Answers::Person, false) => Way::Command,
+            (Answers::Person, Some(_)) => Way::Key,
+            (Answers::Person, None) => Way::Command,
         }
     }
 
@@ -260,29 +262,28 @@ impl View {
         }
     }
 
-    /// Reads a key, if one was pressed. Whether the picture has to be painted again.
+    /// Does what the keys that were pressed mean. Whether the picture has to be painted again.
     fn key(&mut self, painter: &mut Painter, above: &mut Vec<String>) -> bool {
-        if !event::poll(Duration::ZERO).unwrap_or(false) {
-            return false;
+        let Some(keys) = &mut self.keys else { return false };
+        let (mut dirty, mut wish) = (false, None);
+        while event::poll(Duration::ZERO).unwrap_or(false) {
+            let Ok(event) = event::read() else { break };
+            dirty = true;
+            wish = wish.or(keys.hear(&event, Instant::now()));
         }
-        let Ok(event::Event::Key(key)) = event::read() else { return true };
-        if key.kind == KeyEventKind::Release {
-            return false;
-        }
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('c') if control => {
+        match wish.or_else(|| keys.settled(Instant::now())) {
+            None => return dirty,
+            Some(Wish::Stop) => {
                 above.push(dim("stopping; the next `aop run` goes on from here"));
                 self.stop.send_replace(true);
             }
-            KeyCode::Char('a') | KeyCode::Enter => {
+            Some(Wish::Answer) => {
                 painter.paint(above, &[]);
                 above.clear();
                 painter.pause();
                 self.answer();
                 painter.resume();
             }
-            _ => {}
         }
         true
     }

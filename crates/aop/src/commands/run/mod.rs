@@ -2,6 +2,7 @@
 
 pub(crate) mod enrol;
 mod frame;
+mod keys;
 mod lines;
 pub(crate) mod live;
 
