@@ -13,16 +13,19 @@ use crate::output::{say, talk};
 use crate::project::operation_id;
 use crate::prompt::{self, Ended};
 use aop_kernel::event::{Event, Recorded};
-use aop_kernel::ids::QuestionId;
+use aop_kernel::feature::FeatureRecord;
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::Caller;
+use aop_kernel::status::Held;
 use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{EventPage, FeaturePage, QuestionPage, Service};
+use aop_store::{EventPage, FeaturePage, QuestionPage, Service, Store};
 use aop_supervisor::{Notice, RunEnd, RunInfo};
 use crossterm::event;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -113,6 +116,7 @@ async fn feed(
     let store = service.store;
     let mut changes = store.changes();
     let mut seen = after;
+    let mut known = Known::default();
     loop {
         changes.borrow_and_update();
         let page = EventPage { after: seen, feature: None, limit: 0 };
@@ -120,7 +124,8 @@ async fn feed(
             seen = recorded.seq;
             let _ = messages.send(Message::Event(Box::new(recorded)));
         }
-        let features = store.features(FeaturePage::default()).await.unwrap_or_default();
+        // A store that cannot be read for a moment leaves the picture as it was.
+        let _ = known.catch_up(store.as_ref()).await;
         let page = QuestionPage {
             feature: None,
             filter: QuestionFilter::Only(QuestionStatus::Open),
@@ -128,7 +133,7 @@ async fn feed(
             limit: SHOWN_QUESTIONS,
         };
         let questions = store.questions(page).await.unwrap_or_default();
-        let features = features.iter().map(|feature| feature.record(aop_kernel::status::Held::No)).collect();
+        let features = known.features.values().cloned().collect();
         let picture = Picture { features, questions, ..Picture::default() };
         let _ = messages.send(Message::State(Box::new(picture)));
         if *stopped.borrow() {
@@ -146,6 +151,33 @@ async fn feed(
             () = tokio::time::sleep(TICK / 2) => {}
             _ = stopped.wait_for(|stop| *stop) => {}
         }
+    }
+}
+
+/// The features as they stand. After the first time only those are read that a commit has touched.
+#[derive(Default)]
+struct Known {
+    features: BTreeMap<FeatureId, FeatureRecord>,
+    /// The last event that they show.
+    seen: Option<u64>,
+}
+
+impl Known {
+    async fn catch_up(&mut self, store: &dyn Store) -> Result<(), Refusal> {
+        // Before reading: what is committed meanwhile is read again the next time.
+        let (changed, last) = store.changed_since(self.seen.unwrap_or(i64::MAX as u64)).await?;
+        let mut features = Vec::new();
+        if self.seen.is_none() {
+            features = store.features(FeaturePage::default()).await?;
+        }
+        for (id, _) in changed {
+            features.extend(store.feature(id).await?.filter(|feature| !feature.adhoc));
+        }
+        for feature in features {
+            self.features.insert(feature.id.clone(), feature.record(Held::No));
+        }
+        self.seen = Some(last);
+        Ok(())
     }
 }
 
