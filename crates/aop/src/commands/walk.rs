@@ -91,6 +91,7 @@ fn one(
             }
             Ended::Said(prompt::Reply::Answer(answer)) => answer,
             Ended::Closed(closed) => {
+                tally.late += 1;
                 talk(&format!("{} {}\n", bold("too late:"), ending(&closed).trim()));
                 return Ok(true);
             }

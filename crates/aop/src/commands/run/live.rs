@@ -100,7 +100,10 @@ impl Live {
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
         if let Some(end) = end {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
-            say(&overview(&features, false));
+            say(&match features.is_empty() {
+                true => format!("Nothing is left to do. {} adds a feature.", bold("`aop run SPEC.md`")),
+                false => overview(&features, false),
+            });
         }
     }
 }
