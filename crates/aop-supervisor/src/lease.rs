@@ -101,7 +101,7 @@ impl RunInfo {
     }
 
     /// Whether this run has another folder, and what is read about it here came with a copy of that.
-    fn is_of_a_copy(&self, root: &Path) -> bool {
+    pub(crate) fn is_of_a_copy(&self, root: &Path) -> bool {
         self.host == first_line("/proc/sys/kernel/hostname")
             && self.root.as_ref().is_some_and(|there| is_copy(&there.join(".aop"), &root.join(".aop")))
     }

@@ -169,6 +169,9 @@ fn said(open: &[Question], answers: &[Question]) -> String {
     }
     for question in answers {
         let end = match &question.state {
+            QuestionState::Answered { .. } if question.whole_answer(None).is_none() => {
+                "It was answered with a secret, which only the one who asked is told.".to_owned()
+            }
             QuestionState::Answered { answer, by, resolution, .. } => {
                 words::answered(answer, by, resolution.mode)
             }

@@ -100,15 +100,17 @@ pub async fn runners(store: &dyn Store) -> Result<Vec<RunnerRecord>, Refusal> {
     Ok(found.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok()).collect())
 }
 
-/// Whether anybody works on the project: its one run, or any of its runners.
-pub async fn is_at_work(store: &dyn Store) -> Result<bool, Refusal> {
+/// Whether anybody works on the project in this folder: its one run, or any of its runners. Of a run on another machine
+/// that broke off nothing is known.
+pub async fn is_at_work(store: &dyn Store, root: &Path) -> Result<bool, Refusal> {
     let now = store.now().await?;
     if runners(store).await?.iter().any(|runner| runner.gone_since(now).is_none()) {
         return Ok(true);
     }
     let run = store.document(Shelf::Runs, CURRENT.to_owned()).await?;
     let run: Option<RunRecord> = run.and_then(|value| serde_json::from_value(value).ok());
-    Ok(run.is_some_and(|run| run.ended_at.is_none() && !run.info.is_dead()))
+    let is_alive = |run: &RunRecord| run.ended_at.is_none() && !run.info.is_dead();
+    Ok(run.is_some_and(|run| is_alive(&run) && !run.info.is_of_a_copy(root)))
 }
 
 /// Strikes a runner that will not come back off the list: whatever waits for it may be taken by others at once.

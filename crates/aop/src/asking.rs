@@ -4,7 +4,7 @@
 use crate::output::question::{above_prompt, card};
 use crate::output::style::{clean, dim, yellow};
 use crate::output::{talk, warn};
-use crate::project::{SURFACE, Session, operation_id};
+use crate::project::{Interrupts, SURFACE, Session, operation_id};
 use crate::prompt;
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
@@ -17,7 +17,6 @@ use aop_kernel::{ErrorCode, Refusal};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
-use tokio::signal::unix::Signal;
 
 /// What is asked.
 pub(crate) struct Asking<'a> {
@@ -133,7 +132,7 @@ fn wait_until_closed(
     session: &Session,
     asked: &Question,
     mut here: Option<prompt::Beside>,
-    mut interrupts: Signal,
+    mut interrupts: Interrupts,
 ) -> Result<Option<Question>, Refusal> {
     let id = &asked.id;
     let mut changes = session.store().changes_of(&asked.feature_id);

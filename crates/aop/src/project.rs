@@ -98,29 +98,43 @@ pub(crate) struct Session {
     runtime: Runtime,
 }
 
+/// What asks a command that waits to end.
+pub(crate) struct Interrupts {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
 impl Session {
     /// Waits for a call.
     pub(crate) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 
-    /// From now on Ctrl-C is noticed by [`Session::wait_patiently`] instead of ending the process.
-    pub(crate) fn notice_interrupts(&self) -> Result<Signal, Refusal> {
+    /// From now on Ctrl-C and SIGTERM are noticed by [`Session::wait_patiently`] instead of ending the process.
+    pub(crate) fn notice_interrupts(&self) -> Result<Interrupts, Refusal> {
         let _inside = self.runtime.enter();
-        signal(SignalKind::interrupt())
-            .map_err(|error| Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
+        let noticed = |kind| {
+            signal(kind).map_err(|error| {
+                Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}"))
+            })
+        };
+        Ok(Interrupts {
+            interrupt: noticed(SignalKind::interrupt())?,
+            terminate: noticed(SignalKind::terminate())?,
+        })
     }
 
     /// Waits for something that may take as long as a human does. `None` when it was interrupted.
     pub(crate) fn wait_patiently<T>(
         &self,
-        interrupts: &mut Signal,
+        interrupts: &mut Interrupts,
         future: impl Future<Output = T>,
     ) -> Option<T> {
         self.wait(async {
             tokio::select! {
                 result = future => Some(result),
-                _ = interrupts.recv() => None,
+                _ = interrupts.interrupt.recv() => None,
+                _ = interrupts.terminate.recv() => None,
             }
         })
     }

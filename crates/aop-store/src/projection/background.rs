@@ -13,6 +13,9 @@ use tokio::task::JoinHandle;
 /// Commits that follow each other this closely share a pass.
 const PERIOD: Duration = Duration::from_millis(100);
 
+/// So long after a pass that failed another is tried.
+const AGAIN: Duration = Duration::from_secs(5);
+
 /// The task behind it.
 pub struct Files {
     stop: watch::Sender<bool>,
@@ -26,16 +29,22 @@ impl Files {
         let mut changes = store.changes();
         let projector = Projector::new(&folder);
         let task = tokio::spawn(async move {
-            let mut stop = false;
+            let (mut stop, mut behind) = (false, false);
             loop {
                 // Both are looked at before the pass, so that what happens during it leads to another.
                 changes.borrow_and_update();
-                let left = pass(projector.clone(), Arc::clone(&store), stop).await.unwrap_or_else(|why| {
-                    warn(&format!(
-                        "the changes are stored, but their files are behind: {why} (`aop doctor --repair` rebuilds them)"
-                    ));
-                    None
+                let written = pass(projector.clone(), Arc::clone(&store), stop).await;
+                let failed = written.is_err();
+                let left = written.unwrap_or_else(|why| {
+                    // Said once, and tried until it succeeds.
+                    if !behind {
+                        warn(&format!(
+                            "the changes are stored, but their files are behind: {why} (`aop doctor --repair` rebuilds them)"
+                        ));
+                    }
+                    Some(AGAIN)
                 });
+                behind = failed;
                 if stop {
                     return;
                 }

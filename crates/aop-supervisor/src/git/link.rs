@@ -68,9 +68,11 @@ pub(super) fn mend(common: &Path, worktree: &Path) -> Result<(), GitError> {
             .map_err(|error| failed(path, &error))
     };
     let link = worktree.canonicalize().map_err(|error| failed(worktree, &error))?.join(".git");
-    // Not written in the worktree: what is left there by a kill would be committed.
-    write(&link, &worktree.with_extension("link"), GITDIR, &own)?;
-    write(&own.join("gitdir"), &own.join("gitdir.new"), b"", &link)
+    // Two may do this at once, each with files of its own. Not written in the worktree: what is left there by a kill would
+    // be committed.
+    let fresh = ulid::Ulid::generate();
+    write(&link, &worktree.with_extension(format!("link-{fresh}")), GITDIR, &own)?;
+    write(&own.join("gitdir"), &own.join(format!("gitdir-{fresh}")), b"", &link)
 }
 
 /// The folder that `.git` names.

@@ -372,6 +372,9 @@ impl Git {
 
     /// Whether the repository has this commit.
     pub(crate) async fn has(&self, commit: &str) -> bool {
+        if self.worktrees == Worktrees::Plain {
+            return true;
+        }
         self.git(&self.root, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await.is_ok()
     }
 

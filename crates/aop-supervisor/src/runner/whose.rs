@@ -31,6 +31,15 @@ pub(super) enum Whose {
     Left(Left),
 }
 
+/// Where finished work is looked for.
+#[derive(Clone, Copy)]
+enum Where {
+    /// On the feature's branch: what was done elsewhere may have come here in part.
+    OnBranch,
+    /// In the repository: a branch whose history was written anew still has the work.
+    Anywhere,
+}
+
 /// What a feature is like that was made this run's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Settled {
@@ -219,8 +228,11 @@ impl Context {
         let is_missing = match (feature.status, feature.work.finished) {
             (Status::Planning, _) => false,
             _ if gone.is_some() && !self.has_branch_of(feature).await => true,
-            (Status::Qa, _) | (Status::Building, Some(_)) => !self.has_work_of(feature).await?,
-            _ => gone.is_some() && !self.has_work_of(feature).await?,
+            _ if gone.is_some() => !self.has_work_of(feature, Where::OnBranch).await?,
+            (Status::Qa, _) | (Status::Building, Some(_)) => {
+                !self.has_branch_of(feature).await || !self.has_work_of(feature, Where::Anywhere).await?
+            }
+            _ => false,
         };
         let from_here = "the builder begins from what is here";
         let (note, operation) = match (gone, &self.lease.runner) {
@@ -269,8 +281,8 @@ impl Context {
         self.settings.worktrees == Worktrees::Plain || self.git.branch_head(&feature.id).await.is_some()
     }
 
-    /// Whether the branch here has what the workers before have committed.
-    async fn has_work_of(&self, feature: &Feature) -> Result<bool, Stop> {
+    /// Whether what the workers before have committed is here.
+    async fn has_work_of(&self, feature: &Feature, place: Where) -> Result<bool, Stop> {
         // Each goes on from what the one before has done; what was committed in an earlier round may have been lost since
         // and done again.
         let last: &[Role] = match (feature.status, feature.work.finished) {
@@ -282,9 +294,12 @@ impl Context {
             let key = format!("{}/{}", feature.id, phase::result_name(*role));
             let result = self.store().document(Shelf::Results, key).await?;
             let commit = result.as_ref().and_then(|result| result["commit"].as_str());
-            if let Some(commit) = commit
-                && !self.git.branch_contains(&Git::branch(&feature.id), commit).await
-            {
+            let Some(commit) = commit else { continue };
+            let is_here = match place {
+                Where::OnBranch => self.git.branch_contains(&Git::branch(&feature.id), commit).await,
+                Where::Anywhere => self.git.has(commit).await,
+            };
+            if !is_here {
                 return Ok(false);
             }
         }

@@ -130,8 +130,11 @@ async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Resul
     let limit = turn.context.service.rules.human_input.context_answer_history_limit as usize;
     let view = store.view(id.clone(), limit).await?.ok_or(Stop::Stale)?;
     let mut answers = view.answers;
-    // It stands by itself: the answer may be secret, and it may be that nobody gave one.
-    answers.retain(|answer| told.is_none_or(|told| told.id != answer.id));
+    // It stands by itself: the answer may be secret, and it may be that nobody gave one. So will
+    // what it is still owed.
+    let owed = turn.feature.work.replies.iter().filter(|reply| reply.role.as_str() == turn.role.as_str());
+    let owed: Vec<_> = owed.map(|reply| &reply.question_id).collect();
+    answers.retain(|answer| told.is_none_or(|told| told.id != answer.id) && !owed.contains(&&answer.id));
     let ended = match told {
         Some(told) => Some((told.asked.prompt.clone(), reply(turn, told).await?.words)),
         None => None,

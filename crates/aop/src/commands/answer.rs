@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> Comman
     let question = session.wait(session.store().question(question_id.clone()))?;
     let answer = read_value(&text, question.as_ref())?;
     let envelope = send(&session, feature_id, question_id, &answer, &args.answered_by, &operation)?;
-    let text = told(&session, &envelope)?;
+    let text = told(&session, &envelope);
     Ok(Reply::ok(envelope, text))
 }
 
@@ -86,15 +86,16 @@ pub(crate) fn send(
 }
 
 /// What a person is told after answering.
-pub(crate) fn told(session: &Session, envelope: &Envelope) -> Result<String, Refusal> {
+pub(crate) fn told(session: &Session, envelope: &Envelope) -> String {
     let data = envelope.data();
     let answered = format!("Answered {}.", dim(data["question_id"].as_str().unwrap_or_default()));
-    let feature = FeatureId::parse(data["feature_id"].as_str().unwrap_or_default())?;
-    // What `aop ask` made for one question is worked on by nobody.
-    if session.wait(session.service.feature(&feature))?.adhoc {
-        return Ok(answered);
+    let feature = FeatureId::parse(data["feature_id"].as_str().unwrap_or_default());
+    let feature = feature.and_then(|id| session.wait(session.service.feature(&id)));
+    // What `aop ask` made for one question is worked on by nobody. The answer stands, whatever can be said of the rest.
+    if feature.is_ok_and(|feature| !feature.adhoc) {
+        return format!("{answered} {}", super::runners::way_of(session, &data, "feature_status"));
     }
-    Ok(format!("{answered} {}", super::runners::way_of(session, &data, "feature_status")?))
+    answered
 }
 
 fn incomplete() -> Refusal {

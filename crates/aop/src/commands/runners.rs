@@ -81,20 +81,23 @@ pub(super) fn all(session: &Session) -> Result<(Vec<RunnerRecord>, Timestamp), R
 
 /// Whether anybody works on the project, here or elsewhere.
 pub(super) fn at_work(session: &Session) -> Result<bool, Refusal> {
-    session.wait(is_at_work(session.store()))
+    session.wait(is_at_work(session.store(), &session.project.root))
 }
 
 /// Where a feature stands after a command, read from what the command gave, and who goes on with it.
-pub(super) fn way_of(session: &Session, data: &Value, status: &str) -> Result<String, Refusal> {
+pub(super) fn way_of(session: &Session, data: &Value, status: &str) -> String {
     let field = |key: &str| clean(data[key].as_str().unwrap_or_default());
     let (id, status) = (bold(&field("feature_id")), field(status));
-    Ok(match status.as_str() {
-        "planning" | "building" | "qa" if at_work(session)? => format!("{id} goes on in {status}."),
+    match status.as_str() {
+        // What the command did stands, also when the store cannot be asked any more.
+        "planning" | "building" | "qa" if at_work(session).unwrap_or(true) => {
+            format!("{id} goes on in {status}.")
+        }
         "planning" | "building" | "qa" => {
             format!("{id} is back in {status}; no run is at work, {} goes on with it.", bold("`aop run`"))
         }
         status => format!("{id} is {}.", coloured(status)),
-    })
+    }
 }
 
 /// Runners for programs.

@@ -4,7 +4,7 @@ use super::answer::{send, told};
 use crate::output::question::{above_prompt, ending};
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
-use crate::project::{Session, operation_id};
+use crate::project::{Interrupts, Session, operation_id};
 use crate::prompt::{self, Ended};
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle;
@@ -46,6 +46,8 @@ pub(crate) fn run(
     if let Some(id) = &feature {
         session.wait(session.service.feature(id))?;
     }
+    // What ends the program ends the prompt first, which gives the terminal back.
+    let mut interrupts = session.notice_interrupts()?;
     let mut tally = Tally::default();
     let mut after = None;
     loop {
@@ -63,7 +65,7 @@ pub(crate) fn run(
         };
         let Some(question) = next else { break };
         after = Some((question.created_at, question.id.clone()));
-        if !one(session, &question, answered_by, &mut tally)? {
+        if !one(session, &mut interrupts, &question, answered_by, &mut tally)? {
             return Ok(Reply::printed().exit(INTERRUPTED));
         }
     }
@@ -75,6 +77,7 @@ pub(crate) fn run(
 /// Puts one question to the human until it is answered or left. False when the human wants to stop.
 fn one(
     session: &Session,
+    interrupts: &mut Interrupts,
     question: &Question,
     answered_by: &str,
     tally: &mut Tally,
@@ -82,7 +85,9 @@ fn one(
     talk(&above_prompt(question));
     let mut begun = None;
     loop {
-        let answer = match session.wait(prompt::ask_while_open(session.store(), question, begun.take()))? {
+        let asking = prompt::ask_while_open(session.store(), question, begun.take());
+        let Some(ended) = session.wait_patiently(interrupts, asking) else { return Ok(false) };
+        let answer = match ended? {
             Ended::Said(prompt::Reply::Interrupted) => return Ok(false),
             Ended::Said(prompt::Reply::Skipped) => {
                 tally.skipped += 1;
@@ -100,7 +105,7 @@ fn one(
         match send(session, &question.feature_id, &question.id, &answer, answered_by, &operation) {
             Ok(envelope) => {
                 tally.answered += 1;
-                talk(&format!("{}\n", told(session, &envelope)?));
+                talk(&format!("{}\n", told(session, &envelope)));
                 return Ok(true);
             }
             // The question is still open; the human sees why and goes on from what was said.
@@ -136,6 +141,7 @@ fn named(session: &Session, feature: Option<&FeatureId>, id: &QuestionId) -> Res
 /// How it went, and what is left.
 fn told_in_the_end(session: &Session, tally: &Tally, feature: Option<&FeatureId>) -> Result<String, Refusal> {
     let done = match (tally.answered, tally.skipped) {
+        (0, 0) if tally.late > 0 => format!("{} closed elsewhere", tally.late),
         (0, 0) => match feature {
             Some(feature) => format!("Nothing of {} waits for an answer", bold(feature.as_str())),
             None => "Nothing waits for an answer".to_owned(),

@@ -55,7 +55,7 @@ impl WhichFeature {
         let operation = operation_id(self.operation_id.as_deref())?;
         let session = Project::find(global)?.open()?;
         let envelope = session.submit(command.request(&session.caller, feature_id, operation, SURFACE)?)?;
-        let text = runners::way_of(&session, &envelope.data(), "status")?;
+        let text = runners::way_of(&session, &envelope.data(), "status");
         Ok(Reply::ok(envelope, text))
     }
 }

@@ -1,9 +1,9 @@
 //! A prompt that is shown while the program waits for something else. Whichever comes first ends both.
 
 use super::{Reply, Wanted, ask};
-use aop_kernel::Refusal;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
+use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Store;
 use serde_json::Value;
 use std::thread::JoinHandle;
@@ -46,7 +46,8 @@ impl Beside {
         }
         match said {
             Ok(said) => said,
-            Err(_) => std::future::pending().await,
+            Err(_) => Err(Refusal::new(ErrorCode::Internal, "the prompt broke off")
+                .hint("answer with `aop answer --feature-id ID --question-id QID --answer VALUE`")),
         }
     }
 }

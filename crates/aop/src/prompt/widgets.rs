@@ -67,7 +67,8 @@ impl Widget for Menu<'_> {
     }
 
     fn frame(&self, columns: usize, rows: usize) -> Frame {
-        let mut help: Vec<String> = self.list.note().map(yellow).into_iter().collect();
+        let mut help: Vec<String> =
+            self.list.note().map(|note| fit(&yellow(note), columns)).into_iter().collect();
         help.extend(helping(self.help, columns));
         help.truncate(rows.saturating_sub(2).max(1));
         let (mut lines, mut cursor) = (Vec::new(), None);
@@ -77,7 +78,7 @@ impl Widget for Menu<'_> {
         }
         let left = self.list.left();
         if left.is_empty() {
-            lines.push(dim("  nothing matches; backspace clears"));
+            lines.push(fit(&dim("  nothing matches; backspace clears"), columns));
         }
         let room = rows.saturating_sub(lines.len() + help.len()).max(1);
         lines.extend(window(&left, columns, room));

@@ -153,6 +153,15 @@ fn qa_does_not_judge_work_that_is_not_in_the_repository() {
 }
 
 #[test]
+fn a_history_that_was_written_anew_is_no_missing_work() {
+    let (project, question) = parked_in_qa();
+    git(&project, &["-C", ".aop/worktrees/shop", "commit", "--quiet", "--amend", "-m", "Said better"]);
+    project.answer_to(&question, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(missed(&project), 0);
+}
+
+#[test]
 fn an_import_without_its_branches_builds_again_and_one_with_them_goes_on() {
     for with_branches in [false, true] {
         let (project, question) = parked_in_qa();

@@ -276,7 +276,17 @@ fn a_prompt_of_aop_answer_closes_when_somebody_else_has_answered() {
     project.answer(&id, "yes").data();
     let screen = answering.end();
     assert!(screen.contains("too late: answered by human just now: yes"), "{screen}");
-    assert!(screen.contains("Nothing waits for an answer."), "{screen}");
+    assert!(screen.contains("1 closed elsewhere; nothing else waits."), "{screen}");
+}
+
+#[test]
+fn a_signal_that_ends_the_program_gives_the_terminal_back() {
+    let project = Project::with_feature();
+    project.ask("op-1");
+    let line = format!("timeout --foreground --signal TERM 1 {} answer; stty -a", binary());
+    let screen = Keyboard::start(&project, &line).end();
+    assert!(screen.contains(PROMPT), "{screen}");
+    assert!(screen.contains(" icanon") && screen.contains(" echo "), "{screen}");
 }
 
 #[test]
