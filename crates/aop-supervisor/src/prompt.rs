@@ -254,6 +254,17 @@ mod tests {
             .prop_map(|parts| parts.into_iter().flat_map(|(part, end)| [part, end.to_owned()]).collect())
     }
 
+    #[test]
+    fn what_stands_in_the_place_of_a_secret_is_told_to_nobody_as_an_answer() {
+        let mut record = serde_json::to_value(question("Which token?", Some(("x", "maria")))).unwrap();
+        record["spec"] = json!({"version": 1, "topic": "t", "questions": [{"id": "tok", "header": "Token",
+            "question": "Which?", "kind": "free_text", "required": true, "secret": true}]});
+        record["answer"] = json!({"tok": {"redacted": true}});
+        let told = said(&[], &[serde_json::from_value(record).unwrap()]);
+        assert!(told.contains("answered with a secret") && !told.contains("redacted"), "{told}");
+        assert!(!told.contains("Act on this answer"), "{told}");
+    }
+
     proptest! {
         #[test]
         fn no_line_of_ours_comes_from_what_others_wrote(
