@@ -106,6 +106,8 @@ fn a_run_in_a_copy_leaves_the_run_of_the_original_alone() {
     tell("-STOP");
     let (copy, taken) = (copied(&project), copied(&project));
     tell("-CONT");
+    let is_at_work = |project: &Project| project.run(&["status"]).data()["at_work"] == true;
+    assert!(is_at_work(&project) && !is_at_work(&copy), "the run is the original's");
     assert_eq!(Running::start(&copy, &["--exit-when-parked"]).end().0, Some(3));
     assert_eq!(Running::start(&taken, &["--exit-when-parked", "--takeover"]).end().0, Some(3));
     project.answer_to(&question, "yes").data();
