@@ -18,8 +18,6 @@ const KEPT_BYTES: usize = 8 * 1024 * 1024;
 const PAGE: usize = 256;
 /// A store that cannot be read is tried again after this.
 const RETRY: Duration = Duration::from_millis(500);
-/// More than any event's number, also for a database that counts with a sign.
-const AFTER_ALL: u64 = i64::MAX as u64;
 
 /// One event as it is sent.
 #[derive(Debug, Clone)]
@@ -75,7 +73,7 @@ impl Feed {
     /// Starts the task. It ends with the store or the runtime.
     pub(crate) async fn start(store: Arc<dyn Store>) -> Result<Self, Refusal> {
         let mut changes = store.changes();
-        let (_, mut seen) = store.changed_since(AFTER_ALL).await?;
+        let mut seen = store.last().await?;
         let (announce, last) = watch::channel(seen);
         let feed = Feed { store, kept: Arc::default(), last };
         let (store, kept) = (Arc::clone(&feed.store), Arc::clone(&feed.kept));

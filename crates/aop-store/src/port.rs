@@ -264,6 +264,13 @@ pub trait Store: Send + Sync {
     /// Features with events after this one, each with the first of them, and the last event there is.
     fn changed_since(&self, seq: u64) -> Pending<'_, (Vec<(FeatureId, u64)>, u64)>;
 
+    /// The last event there is; 0 before the first.
+    fn last(&self) -> Pending<'_, u64> {
+        // More than any event's number, also for a database that counts with a sign.
+        const AFTER_ALL: u64 = i64::MAX as u64;
+        Box::pin(async move { Ok(self.changed_since(AFTER_ALL).await?.1) })
+    }
+
     /// What the files of a feature are made of. `forms` covers what was closed from event `since` on.
     fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>>;
 

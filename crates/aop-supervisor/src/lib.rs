@@ -27,7 +27,6 @@ mod settings;
 mod step;
 mod turn;
 
-pub use aop_store::Files;
 pub use check::CheckReport;
 pub use git::{Git, GitError};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};

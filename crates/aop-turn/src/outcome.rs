@@ -31,6 +31,44 @@ impl TurnErrorCode {
     pub fn retryable(self) -> bool {
         self != TurnErrorCode::InteractiveMaxAttemptExceeded
     }
+
+    /// What it means, and what to do about it.
+    pub fn page(self) -> (&'static str, &'static str) {
+        match self {
+            TurnErrorCode::EngineFailed => (
+                "The agent program could not be started, broke off or reported an error of its own.",
+                "Look at `aop log --feature-id ID` for its words: a login, a limit or the network are the usual causes. Then `aop retry --feature-id ID`.",
+            ),
+            TurnErrorCode::EngineTimeout => (
+                "The agent said nothing for too long, or its turn took too long, and was ended.",
+                "`aop retry --feature-id ID` lets it go on in the same conversation.",
+            ),
+            TurnErrorCode::EngineStreamTruncated => (
+                "What the agent printed stops before the end of its turn.",
+                "`aop retry --feature-id ID`; when it comes back, look at the agent program itself.",
+            ),
+            TurnErrorCode::OutputSchemaInvalid => (
+                "The agent finished with a result that is not of the form its role has to give.",
+                "`aop retry --feature-id ID`, with `aop send --feature-id ID NOTE` before it if it needs to be told something.",
+            ),
+            TurnErrorCode::AskUserPayloadInvalid => (
+                "The agent asked, but what it asked cannot be put to anybody.",
+                "`aop retry --feature-id ID`; with `aop send` you can answer in advance.",
+            ),
+            TurnErrorCode::InteractiveMaxAttemptExceeded => (
+                "The agent stopped several times without saying that its work is done, and without a question.",
+                "The feature has failed. Make the specification clearer and enrol it under another name.",
+            ),
+            TurnErrorCode::AutoCompletionEvidenceMissing => (
+                "In mode auto the agent stopped without saying that its work is done.",
+                "`aop retry --feature-id ID`, or let it ask: `aop features mode ID interactive`.",
+            ),
+            TurnErrorCode::AutoModeAskedUser => (
+                "The agent asked although it was told that nobody is there (mode auto).",
+                "Let it ask: `aop features mode ID interactive`, then `aop retry --feature-id ID`.",
+            ),
+        }
+    }
 }
 
 /// Soft completion in interactive mode.

@@ -67,7 +67,7 @@ impl Retry {
                 feature.id, feature.status
             );
             let refusal = illegal(feature, &message);
-            let is_in_work = matches!(feature.status, Status::Planning | Status::Building | Status::Qa);
+            let is_in_work = feature.status.worker().is_some();
             return Err(if is_in_work { refusal.hint("`aop run` works on it") } else { refusal });
         }
         let to =

@@ -92,9 +92,6 @@ pub struct Runner {
 /// How soon a feature that another runner held is tried again: that it was let go is no commit.
 const HELD: Duration = Duration::from_secs(1);
 
-/// More than any event's number, also for a database that counts with a sign.
-const AFTER_ALL: u64 = i64::MAX as u64;
-
 impl Runner {
     /// A run under this lease.
     pub fn new(
@@ -215,7 +212,7 @@ impl Runner {
     }
 
     async fn read_all(&mut self) -> Result<(), Refusal> {
-        let (_, last) = self.context.store().changed_since(AFTER_ALL).await?;
+        let last = self.context.store().last().await?;
         for feature in self.context.store().features(FeaturePage::default()).await? {
             self.see(feature);
         }

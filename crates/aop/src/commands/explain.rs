@@ -27,13 +27,13 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
         let mut text: String =
             ErrorCode::ALL.iter().map(|code| format!("{code}\n    {}\n", code.page().meaning)).collect();
         text.push_str("\nWhy a turn failed:\n\n");
-        text.extend(turns.map(|code| format!("{code}\n    {}\n", of_turn(*code).0)));
+        text.extend(turns.map(|code| format!("{code}\n    {}\n", code.page().0)));
         return Ok(Reply::ok(Envelope::success(&json!({"items": items})), text));
     };
     let wanted = name.trim();
     let exact = ErrorCode::parse(wanted);
     if let (None, Some(code)) = (exact, TurnErrorCode::parse(&wanted.to_uppercase())) {
-        let (meaning, remedy) = of_turn(code);
+        let (meaning, remedy) = code.page();
         let text =
             format!("{code}\n\n{meaning}\n\nWhat to do: {remedy}\n\nretryable: {}", yes_no(code.retryable()));
         return Ok(Reply::ok(Envelope::success(&turn_page(code)), text));
@@ -63,46 +63,8 @@ fn unknown(name: &str) -> Refusal {
     Refusal::invalid_argument(format!("'{name}' is not an error code")).hint(hint)
 }
 
-/// Why a turn failed, and what to do about it: these stand in the reason of a blocked feature.
-fn of_turn(code: TurnErrorCode) -> (&'static str, &'static str) {
-    match code {
-        TurnErrorCode::EngineFailed => (
-            "The agent program could not be started, broke off or reported an error of its own.",
-            "Look at `aop log --feature-id ID` for its words: a login, a limit or the network are the usual causes. Then `aop retry --feature-id ID`.",
-        ),
-        TurnErrorCode::EngineTimeout => (
-            "The agent said nothing for too long, or its turn took too long, and was ended.",
-            "`aop retry --feature-id ID` lets it go on in the same conversation.",
-        ),
-        TurnErrorCode::EngineStreamTruncated => (
-            "What the agent printed stops before the end of its turn.",
-            "`aop retry --feature-id ID`; when it comes back, look at the agent program itself.",
-        ),
-        TurnErrorCode::OutputSchemaInvalid => (
-            "The agent finished with a result that is not of the form its role has to give.",
-            "`aop retry --feature-id ID`, with `aop send --feature-id ID NOTE` before it if it needs to be told something.",
-        ),
-        TurnErrorCode::AskUserPayloadInvalid => (
-            "The agent asked, but what it asked cannot be put to anybody.",
-            "`aop retry --feature-id ID`; with `aop send` you can answer in advance.",
-        ),
-        TurnErrorCode::InteractiveMaxAttemptExceeded => (
-            "The agent stopped several times without saying that its work is done, and without a question.",
-            "The feature has failed. Make the specification clearer and enrol it under another name.",
-        ),
-        TurnErrorCode::AutoCompletionEvidenceMissing => (
-            "In mode auto the agent stopped without saying that its work is done.",
-            "`aop retry --feature-id ID`, or let it ask: `aop features mode ID interactive`.",
-        ),
-        TurnErrorCode::AutoModeAskedUser => (
-            "The agent asked although it was told that nobody is there (mode auto).",
-            "Let it ask: `aop features mode ID interactive`, then `aop retry --feature-id ID`.",
-        ),
-    }
-}
-
 fn turn_page(code: TurnErrorCode) -> Value {
-    let (meaning, remedy) = of_turn(code);
+    let (meaning, remedy) = code.page();
     json!({"code": code.as_str(), "meaning": meaning, "remedy": remedy, "retryable": code.retryable()})
 }
 

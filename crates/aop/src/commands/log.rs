@@ -58,7 +58,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
 
 /// The event before the last so many.
 fn before_last(session: &Session, feature: Option<&FeatureId>, count: usize) -> Result<u64, Refusal> {
-    let (_, last) = session.wait(session.store().changed_since(i64::MAX as u64))?;
+    let last = session.wait(session.store().last())?;
     let Some(id) = feature.filter(|_| count > 0) else { return Ok(last.saturating_sub(count as u64)) };
     let found = session.wait(session.store().last_events(id.clone(), None, count))?;
     Ok(found.last().map_or(last, |first| first.seq - 1))

@@ -1,7 +1,7 @@
 //! `aop runners`: who works on a shared project, and giving up one that will not come back.
 
 use super::serve::refuse_agents;
-use super::status::coloured;
+use super::status::{coloured, has_worker};
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim, green, yellow};
 use crate::output::table::fitting;
@@ -88,16 +88,14 @@ pub(super) fn at_work(session: &Session) -> Result<bool, Refusal> {
 pub(super) fn way_of(session: &Session, data: &Value, status: &str) -> String {
     let field = |key: &str| clean(data[key].as_str().unwrap_or_default());
     let (id, status) = (bold(&field("feature_id")), field(status));
-    match status.as_str() {
-        // What the command did stands, also when the store cannot be asked any more.
-        "planning" | "building" | "qa" if at_work(session).unwrap_or(true) => {
-            format!("{id} goes on in {status}.")
-        }
-        "planning" | "building" | "qa" => {
-            format!("{id} is back in {status}; no run is at work, {} goes on with it.", bold("`aop run`"))
-        }
-        status => format!("{id} is {}.", coloured(status)),
+    if !has_worker(&status) {
+        return format!("{id} is {}.", coloured(&status));
     }
+    // What the command did stands, also when the store cannot be asked any more.
+    if at_work(session).unwrap_or(true) {
+        return format!("{id} goes on in {status}.");
+    }
+    format!("{id} is back in {status}; no run is at work, {} goes on with it.", bold("`aop run`"))
 }
 
 /// Runners for programs.

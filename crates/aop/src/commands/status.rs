@@ -9,6 +9,7 @@ use crate::output::when::relative;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone};
 use crate::project::{Project, Session};
+use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, Refusal};
@@ -123,7 +124,12 @@ fn with_questions(session: &Session, features: &[Value], at_work: bool) -> Resul
 
 /// Whether a run has something to do for it.
 fn is_in_work(feature: &Value) -> bool {
-    feature["adhoc"] != true && matches!(feature["status"].as_str(), Some("planning" | "building" | "qa"))
+    feature["adhoc"] != true && feature["status"].as_str().is_some_and(has_worker)
+}
+
+/// Whether a worker has a feature in this phase.
+pub(super) fn has_worker(status: &str) -> bool {
+    Status::parse(status).and_then(Status::worker).is_some()
 }
 
 /// Features as a table, and the commands that answer what they wait for.

@@ -168,14 +168,21 @@ struct Known {
 impl Known {
     async fn catch_up(&mut self, store: &dyn Store) -> Result<(), Refusal> {
         // Before reading: what is committed meanwhile is read again the next time.
-        let (changed, last) = store.changed_since(self.seen.unwrap_or(i64::MAX as u64)).await?;
         let mut features = Vec::new();
-        if self.seen.is_none() {
-            features = store.features(FeaturePage::default()).await?;
-        }
-        for (id, _) in changed {
-            features.extend(store.feature(id).await?.filter(|feature| !feature.adhoc));
-        }
+        let last = match self.seen {
+            None => {
+                let last = store.last().await?;
+                features = store.features(FeaturePage::default()).await?;
+                last
+            }
+            Some(seen) => {
+                let (changed, last) = store.changed_since(seen).await?;
+                for (id, _) in changed {
+                    features.extend(store.feature(id).await?.filter(|feature| !feature.adhoc));
+                }
+                last
+            }
+        };
         for feature in features {
             self.features.insert(feature.id.clone(), feature.record(Held::No));
         }

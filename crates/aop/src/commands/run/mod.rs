@@ -15,8 +15,9 @@ use crate::project::{Project, Session};
 use aop_engine::{EngineError, Limits, Surroundings};
 use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
+use aop_store::Files;
 use aop_supervisor::{
-    Checks, Drivers, EngineChoice, Files, Git, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
+    Checks, Drivers, EngineChoice, Git, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
     Takeover, Worktrees, runner_id,
 };
 use aop_turn::{Engine, Mode};
@@ -155,7 +156,7 @@ pub(crate) async fn conduct(
     };
     let lease = RunLease::acquire(Arc::clone(&service.store), &settings.root, takeover, runner);
     let lease = take(lease).await?;
-    let after = service.store.changed_since(i64::MAX as u64).await?.1;
+    let after = service.store.last().await?;
     if let Err(refusal) = enrol::enrol(session, &specs).await {
         lease.release().await?;
         return Err(refusal);
