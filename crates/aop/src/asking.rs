@@ -12,6 +12,7 @@ use aop_kernel::policy::HumanInput;
 use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{lone_feature, question_request};
 use aop_kernel::{ErrorCode, Refusal};
 use jiff::SignedDuration;
@@ -69,10 +70,10 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
     };
     session.project_files();
     let answer = match &question.state {
-        QuestionState::Answered { answer, .. } => {
+        QuestionState::Answered { at, by, .. } => {
             // The asker is the one who may see a secret.
             let secret = session.wait(session.store().reveal(question.id.clone()))?;
-            Some(secret.unwrap_or_else(|| answer.clone()))
+            Some(question.whole_answer(secret.as_ref()).ok_or_else(|| erased(&question.id, *at, by))?)
         }
         QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
     };
@@ -210,6 +211,16 @@ fn taken_away(question: &Question) -> String {
 
 fn to_answer(question: &Question) -> String {
     format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id)
+}
+
+/// What stands in the place of a secret is no answer.
+fn erased(id: &QuestionId, at: Timestamp, by: &str) -> Refusal {
+    let told = format!("question {id} was answered by {by} at {at} with a secret that is no longer stored");
+    Refusal::new(ErrorCode::QuestionAlreadyAnswered, told)
+        .hint("a secret is kept until it was told once; ask again with another --operation-id, or with none, and have it given again")
+        .fact("question_id", id)
+        .fact("answered_by", by)
+        .fact("answered_at", at)
 }
 
 fn vanished(id: &QuestionId) -> Refusal {

@@ -8,8 +8,10 @@ use serde_json::{Value, json};
 pub(super) fn told(question: &Question, secret: Option<Value>) -> Value {
     let mut data = json!({"status": status(question), "question_id": question.id});
     let text = words::ending(question, secret.as_ref()).unwrap_or_else(|| pending(question));
-    if let QuestionState::Answered { answer, by, .. } = &question.state {
-        data["answer"] = secret.unwrap_or_else(|| answer.clone());
+    if let Some(answer) = question.whole_answer(secret.as_ref()) {
+        data["answer"] = answer;
+    }
+    if let QuestionState::Answered { by, .. } = &question.state {
         data["answered_by"] = json!(by);
     }
     data["text"] = json!(text);

@@ -142,3 +142,25 @@ fn a_secret_answer_reaches_the_asker_and_stands_nowhere_else() {
         assert!(is_store || !shown, "{}", path.display());
     }
 }
+
+#[test]
+fn a_secret_that_was_told_once_is_told_again_by_nothing_that_stands_in_its_place() {
+    let project = Project::new();
+    let spec = json!({"version": 1, "topic": "login", "questions": [
+        {"id": "token", "header": "Token", "question": "Which token?", "kind": "free_text", "required": true,
+         "secret": true}]});
+    std::fs::write(project.path("spec.json"), spec.to_string()).unwrap();
+    let args = ["ask", "Log in", "--spec", "spec.json", "--operation-id", "login-1"];
+    let asking = project.spawn(&args);
+    let question = project.opened_question();
+    project.answer_to(&question, "hunter2hunter2").data();
+    assert_eq!(wait(asking).data()["answer"]["token"], "hunter2hunter2");
+    let again = project.run(&args);
+    let error = again.refused("question_already_answered", 1);
+    assert!(error["message"].as_str().unwrap().contains("no longer stored"), "{error}");
+    assert!(error["details"]["hint"].as_str().unwrap().contains("another --operation-id"), "{error}");
+    assert_eq!(error["details"]["question_id"], question["question_id"]);
+    assert!(!again.stdout.contains("redacted"), "{again:?}");
+    let plain = project.run(&[&args[..], &["--plain"]].concat());
+    assert!(plain.code == Some(1) && !plain.stdout.contains("redacted"), "{plain:?}");
+}

@@ -266,7 +266,10 @@ fn a_form_comes_back_as_a_mapping_and_its_secret_only_to_the_asker() {
         "the same call, the same answer"
     );
     asker.data("feature.list", &json!({}));
-    assert!(!asker.data("await_answer", &wait).to_string().contains("s3cret"), "received, so forgotten");
+    let gone = asker.data("await_answer", &wait);
+    assert!(!gone.to_string().contains("s3cret"), "received, so forgotten: {gone}");
+    assert_eq!(gone["answer"], Value::Null, "what stands in its place is no answer: {gone}");
+    assert!(gone["text"].as_str().unwrap().starts_with("LOST"), "{gone}");
 }
 
 #[test]

@@ -232,10 +232,11 @@ impl Hook {
     fn ended(&self, question: &Question) -> Result<Decision, Refusal> {
         let secret = self.session.wait(self.session.store().reveal(question.id.clone()))?;
         let told = words::ending(question, secret.as_ref()).unwrap_or_default();
-        let QuestionState::Answered { answer, resolution, .. } = &question.state else {
+        // An answer whose secret is gone is none: the words say so.
+        let whole = question.whole_answer(secret.as_ref());
+        let (QuestionState::Answered { resolution, .. }, Some(answer)) = (&question.state, whole) else {
             return Ok(Decision::Deny(told));
         };
-        let answer = secret.as_ref().unwrap_or(answer);
         Ok(match self.concern {
             // What policy decided must not look like a person's answer, and the engine would say that it is one.
             _ if resolution.mode == ResolutionMode::DefaultByPolicy => Decision::Deny(told),
@@ -243,7 +244,7 @@ impl Hook {
             Concern::Permission => Decision::Deny(format!("Not permitted. {told}")),
             Concern::Question | Concern::Plan | Concern::None => {
                 let spec = question.asked.spec.as_ref().map(|spec| spec.to_json());
-                Decision::Allow(answered_input(&self.call.tool_input, spec.as_ref(), answer))
+                Decision::Allow(answered_input(&self.call.tool_input, spec.as_ref(), &answer))
             }
         })
     }

@@ -1,5 +1,6 @@
 //! Engines as real processes: the guard, and each driver against the program it drives.
 
+mod claude_hook;
 mod claude_stand_in;
 mod gemini_stand_in;
 mod guard;
