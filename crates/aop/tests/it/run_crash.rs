@@ -149,3 +149,42 @@ fn a_conversation_that_is_gone_is_begun_anew_and_told_everything_with_the_answer
         assert_eq!(began.iter().filter(|event| event["reply_to"] == id).count(), 1, "{point:?}");
     }
 }
+
+#[test]
+fn an_answer_that_a_lost_conversation_was_given_is_told_once_to_the_one_in_its_place() {
+    for is_live in [true, false] {
+        let project = workshop(if is_live { "run: { warm_ms: 60000 }\n" } else { "" });
+        let question;
+        if is_live {
+            // Given while the process waited; the turn was cut off before its end.
+            script(&project, "shop", &json!({"planner": [ask("Which colour?"), plan()]}));
+            let dies = [("AOP_CRASH_AT", "turn_played")];
+            let mut run = Running::start_with(&project, &[&spec(&project)], &dies);
+            question = run.question("shop");
+            project.answer_to(&question, "no").data();
+            assert_eq!(run.end().0, None);
+        } else {
+            // Given at the beginning of a turn that failed then.
+            script(&project, "shop", &json!({"planner": [ask("Which colour?"), {"fail": "no network"}]}));
+            let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project)]);
+            question = run.question("shop");
+            assert_eq!(run.end().0, Some(3));
+            project.answer_to(&question, "no").data();
+            dies_at(&project, "turn_ended", &[]);
+        }
+        assert_eq!(deliveries(&project).len(), 1, "live: {is_live}");
+        assert_nothing_left(&project);
+        std::fs::remove_dir_all(project.path(".aop/scripted/sessions")).unwrap();
+        script(&project, "shop", &json!({}));
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "live: {is_live}");
+        assert_whole(&project, "after the loss");
+        let told: Vec<String> =
+            heard(&project).into_iter().filter(|text| text.contains("You are the planner.")).collect();
+        assert_eq!(told.len(), 1, "live: {is_live}: {told:#?}");
+        for part in ["# The shop", "Which colour?", "a human (\"human\") answered: \"no\""] {
+            assert_eq!(told[0].matches(part).count(), 1, "live: {is_live}: {part} in {}", told[0]);
+        }
+        assert_eq!(deliveries(&project).len(), 1, "live: {is_live}: nobody answers a call of no session");
+        assert_eq!(events(&project, "shop", "question.opened").len(), 1, "live: {is_live}");
+    }
+}
