@@ -1,6 +1,7 @@
 //! The command line: global options, the list of commands, and the way from arguments to an exit code.
 
 use crate::commands;
+use crate::near::with_feature;
 use crate::output::live::known_size;
 use crate::output::style::COLOUR;
 use crate::output::wrap::wrapped;
@@ -116,7 +117,11 @@ pub(crate) fn main() -> ExitCode {
     };
     cli.global.project = cli.global.project.filter(|folder| !folder.as_os_str().is_empty());
     let screen = Screen::detect(cli.global.json);
-    report(&screen, run(cli, &screen))
+    let global = cli.global.clone();
+    // A tool says the same through every door.
+    let is_tool = matches!(cli.command, Command::Tool(_));
+    let result = run(cli, &screen);
+    report(&screen, result.map_err(|refusal| if is_tool { refusal } else { with_feature(&global, refusal) }))
 }
 
 fn run(cli: Cli, screen: &Screen) -> CommandResult {

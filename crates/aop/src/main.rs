@@ -8,6 +8,7 @@ mod config;
 #[cfg(test)]
 mod examples;
 mod input;
+mod near;
 mod output;
 mod place;
 mod project;

@@ -1,5 +1,6 @@
 //! `aop explain CODE`: what an error code means and what to do about it.
 
+use crate::near::nearest;
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_turn::TurnErrorCode;
@@ -54,9 +55,7 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
 fn unknown(name: &str) -> Refusal {
     let all = ErrorCode::ALL.iter().map(|code| code.as_str());
     let all = all.chain(TurnErrorCode::ALL.iter().map(|code| code.as_str()));
-    let alike = |code: &&str| strsim::jaro(&code.to_lowercase(), &name.to_lowercase());
-    let nearest = all.max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|code| alike(code) > 0.8);
-    let hint = match nearest {
+    let hint = match nearest(name, all) {
         Some(code) => format!("did you mean `aop explain {code}`? `aop explain` lists all codes"),
         None => "list all codes with `aop explain`".to_owned(),
     };

@@ -42,6 +42,31 @@ fn unknown_features_questions_and_statuses_are_named() {
 }
 
 #[test]
+fn a_slip_in_the_id_of_a_feature_finds_the_feature() {
+    let project = Project::with_feature();
+    project.create_feature("checkout-page");
+    for args in [
+        &["log", "--feature-id", "shp"][..],
+        &["retry", "--feature-id", "shp"],
+        &["cancel", "--feature-id", "shp"],
+        &["merge", "--feature-id", "shp"],
+        &["questions", "--feature-id", "shp"],
+        &["features", "show", "shp"],
+        &["send", "--feature-id", "shp", "hello"],
+        &["ask", "x", "--feature-id", "shp"],
+    ] {
+        let error = project.run(args).refused("feature_not_found", 1);
+        assert!(error["details"]["hint"].as_str().unwrap().starts_with("did you mean 'shop'?"), "{error}");
+    }
+    let far = refused(&project, &["log", "--feature-id", "tax"], "feature_not_found", 1);
+    let hint = "List them with `aop features list --all`.";
+    assert_eq!(far["details"]["hint"], hint, "nothing is near");
+    let input = json!({"feature_id": "shp"});
+    let far = tool(&project, "feature.get", &input, "feature_not_found", 1);
+    assert_eq!(far["details"]["hint"], hint, "a tool says the same through every door");
+}
+
+#[test]
 fn a_wrong_call_is_told_what_is_missing_and_what_is_possible() {
     let project = Project::with_feature();
     let error = refused(&project, &["spec", "check-answer"], "invalid_argument", 2);
