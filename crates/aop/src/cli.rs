@@ -9,6 +9,7 @@ use crate::output::{CommandResult, Screen, ended, print, report, talk};
 use aop_kernel::Refusal;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -186,7 +187,16 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         "a command is missing".clone_into(&mut message);
     }
-    report(&screen, Err(Refusal::invalid_argument(message).hint(hint)))
+    let refusal = match (error.kind(), error.source()) {
+        // What to write stands behind the colon.
+        (ErrorKind::ValueValidation, Some(right)) => {
+            let right = right.to_string();
+            let named = message.strip_suffix(&right).map(|named| named.trim_end_matches(": ").to_owned());
+            Refusal::invalid_argument(named.unwrap_or(message)).hint(format!("{right}; {hint}"))
+        }
+        _ => Refusal::invalid_argument(message).hint(hint),
+    };
+    report(&screen, Err(refusal))
 }
 
 /// Help or a mistake for a person. The parser would break examples anywhere, so it gets what stands below the options

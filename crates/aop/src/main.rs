@@ -9,6 +9,7 @@ mod config;
 mod examples;
 mod input;
 mod near;
+mod number;
 mod output;
 mod place;
 mod project;

@@ -1,6 +1,7 @@
 //! `aop log`: what happened, oldest first.
 
 use crate::cli::Global;
+use crate::number::at_least;
 use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone, say};
 use crate::project::{Project, Session};
@@ -21,13 +22,13 @@ pub(crate) struct LogArgs {
     #[arg(long)]
     feature_id: Option<String>,
     /// Only events after this number
-    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = at_least::<u64>(0))]
     after: u64,
     /// At most so many; 0 = all
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = at_least::<usize>(0))]
     limit: usize,
     /// Only the last so many (with --follow: begin with them)
-    #[arg(long, value_name = "N", conflicts_with_all = ["after", "limit"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["after", "limit"], value_parser = at_least::<usize>(0))]
     last: Option<usize>,
     /// Go on and print events as they happen, one JSON object a line when piped
     #[arg(long)]

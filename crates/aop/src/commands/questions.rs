@@ -1,6 +1,7 @@
 //! `aop questions`: the inbox over all features, or the questions of one.
 
 use crate::cli::Global;
+use crate::number::at_least;
 use crate::output::style::{bold, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::Project;
@@ -23,7 +24,7 @@ pub(crate) struct QuestionsArgs {
     #[arg(long, default_value = "open")]
     status: String,
     /// At most so many
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least::<usize>(0))]
     limit: Option<usize>,
     /// Only those listed after this question
     #[arg(long, value_name = "QUESTION_ID")]

@@ -1,6 +1,7 @@
 //! `aop replay`: the state as the log alone tells it, up to any point, and what changed between two points.
 
 use crate::cli::Global;
+use crate::number::at_least;
 use crate::output::style::{bold, clean, dim, green, red};
 use crate::output::table::{cut, fitting};
 use crate::output::{CommandResult, Reply};
@@ -24,13 +25,13 @@ use std::collections::BTreeMap;
   aop replay --diff 120 --to 140 --feature-id checkout")]
 pub(crate) struct ReplayArgs {
     /// Stop after this event (default: the last one)
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = at_least::<u64>(0))]
     to: Option<u64>,
     /// Only this feature
     #[arg(long)]
     feature_id: Option<String>,
     /// Show what changed after this event instead of the whole state
-    #[arg(long, value_name = "SEQ")]
+    #[arg(long, value_name = "SEQ", value_parser = at_least::<u64>(0))]
     diff: Option<u64>,
 }
 

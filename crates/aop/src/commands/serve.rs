@@ -3,6 +3,7 @@
 use crate::agent;
 use crate::cli::Global;
 use crate::config::Switch;
+use crate::number::at_least;
 use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
 use crate::project::Project;
@@ -29,7 +30,7 @@ The token lives as long as the process; make lasting ones with \
 `aop token create`. SIGTERM and Ctrl-C let requests finish first.")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes a free one
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7417")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7417", value_parser = address)]
     listen: SocketAddr,
     /// Open the login link in a browser
     #[arg(long)]
@@ -44,11 +45,15 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// How long waits last. Clients give up after a minute; tests want less.
-    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS")]
+    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS", value_parser = at_least::<u64>(0))]
     wait_ms: u64,
     /// How long the head of a request may take, and an idle connection last.
-    #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS")]
+    #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS", value_parser = at_least::<u64>(0))]
     head_ms: u64,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write an address with a port, like 127.0.0.1:7417 or [::1]:7417".to_owned())
 }
 
 /// Serves until it is told to stop.

@@ -1,6 +1,7 @@
 //! `aop turn judge`: what a recorded turn came to, and on request why.
 
 use super::engine::EngineAndMode;
+use crate::number::at_least;
 use crate::output::style::clean;
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -39,16 +40,16 @@ struct JudgeArgs {
     #[command(flatten)]
     target: EngineAndMode,
     /// Which attempt of its role this turn is
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least::<u32>(1))]
     attempt: u32,
     /// From which attempt on a turn without completion evidence ends the run
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = at_least::<u32>(1))]
     max_attempt: u32,
     /// A JSON Schema that the result has to fit
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
     /// What the process exited with, if that is known
-    #[arg(long, value_name = "CODE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "CODE", allow_negative_numbers = true, value_parser = at_least::<i32>(i128::MIN))]
     exit_code: Option<i32>,
     /// The process was stopped because it took too long
     #[arg(long)]

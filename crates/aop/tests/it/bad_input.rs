@@ -83,6 +83,24 @@ fn a_wrong_call_is_told_what_is_missing_and_what_is_possible() {
 }
 
 #[test]
+fn an_option_that_takes_a_number_says_so() {
+    let project = Project::with_feature();
+    for (args, option, right) in [
+        (&["log", "--last", "x"][..], "--last <N>", "write a whole number, 0 or more"),
+        (&["log", "--after=-1"], "--after <SEQ>", "write a whole number, 0 or more"),
+        (&["questions", "--limit", "ten"], "--limit <N>", "write a whole number, 0 or more"),
+        (&["replay", "--to", "1.5"], "--to <SEQ>", "write a whole number, 0 or more"),
+        (&["run", "--max-parallel", "0"], "--max-parallel <N>", "write a whole number, 1 or more"),
+        (&["serve", "--listen", "8080"], "--listen <ADDRESS>", "write an address with a port, like"),
+    ] {
+        let error = refused(&project, args, "invalid_argument", 2);
+        let value = args.last().unwrap().rsplit('=').next().unwrap();
+        assert_eq!(error["message"], format!("invalid value '{value}' for '{option}'"));
+        assert!(error["details"]["hint"].as_str().unwrap().starts_with(right), "{error}");
+    }
+}
+
+#[test]
 fn no_id_becomes_a_path() {
     let project = Project::with_feature();
     for id in ["../../etc", "a/b", "..", ".", "-x", "A", "a\\b"] {

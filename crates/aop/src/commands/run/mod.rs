@@ -9,6 +9,7 @@ pub(crate) mod live;
 use super::engine::list::{Found, installed};
 use crate::cli::Global;
 use crate::config::{ExecutionMode, Permissions, Switch};
+use crate::number::at_least;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk, warn};
 use crate::place::Place;
 use crate::project::{Project, Session};
@@ -58,7 +59,7 @@ pub(crate) struct How {
     #[arg(long, value_parser = ["interactive", "auto"])]
     mode: Option<String>,
     /// How many features are worked on at once (default: run.max_parallel)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least::<u32>(1))]
     max_parallel: Option<u32>,
     /// Leave with exit code 3 when all that is left waits for a person
     #[arg(long)]
