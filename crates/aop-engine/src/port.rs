@@ -272,6 +272,8 @@ pub enum EngineError {
         program: String,
         /// How to get it.
         hint: String,
+        /// The engines whose programs are there.
+        others: Vec<Engine>,
     },
     /// The program is there and cannot be used.
     #[error("{engine} cannot be used: {cause}")]

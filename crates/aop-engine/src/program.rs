@@ -62,10 +62,8 @@ pub(crate) async fn find(engine: Engine, around: &Surroundings) -> Result<Instal
     let Some(known) = known(engine) else {
         return Ok(Installed { path: around.aop.clone(), version: env!("CARGO_PKG_VERSION").to_owned() });
     };
-    let path = around.find(known.program).ok_or_else(|| EngineError::NotInstalled {
-        engine,
-        program: known.program.to_owned(),
-        hint: format!("install it with `{}`", known.install),
+    let path = around.find(known.program).ok_or_else(|| {
+        missing(engine, known.program, format!("install it with `{}`", known.install), around)
     })?;
     let unusable = |cause: String| EngineError::Unusable {
         engine,
@@ -84,6 +82,13 @@ pub(crate) async fn find(engine: Engine, around: &Surroundings) -> Result<Instal
         ))),
         (Some(_), _) => Ok(Installed { path, version: printed }),
     }
+}
+
+/// An engine whose program is not there, with those whose programs are.
+pub(crate) fn missing(engine: Engine, program: &str, hint: String, around: &Surroundings) -> EngineError {
+    let is_there = |other: &Engine| known(*other).is_some_and(|known| around.find(known.program).is_some());
+    let others = Engine::ALL.iter().copied().filter(is_there).collect();
+    EngineError::NotInstalled { engine, program: program.to_owned(), hint, others }
 }
 
 /// What is remembered of a program: it tells the same until its file changes.

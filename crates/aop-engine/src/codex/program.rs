@@ -2,6 +2,7 @@
 
 use crate::port::EngineError;
 use crate::process::Surroundings;
+use crate::program::missing;
 use aop_turn::Engine;
 use aop_turn::command::Version;
 use serde::{Deserialize, Serialize};
@@ -56,10 +57,9 @@ impl Program {
 
     /// Finds the program, and its version, once for each build of it.
     pub(super) async fn find(surroundings: &Surroundings, home: &Path) -> Result<Program, EngineError> {
-        let path = surroundings.find(PROGRAM).ok_or_else(|| EngineError::NotInstalled {
-            engine: Engine::Codex,
-            program: PROGRAM.to_owned(),
-            hint: format!("install it: npm install -g @openai/codex@{}", text(TESTED)),
+        let path = surroundings.find(PROGRAM).ok_or_else(|| {
+            let hint = format!("install it with `npm install -g @openai/codex@{}`", text(TESTED));
+            missing(Engine::Codex, PROGRAM, hint, surroundings)
         })?;
         let known = stamp(&path).and_then(|now| now.remembered(home));
         let printed = match known {

@@ -7,6 +7,7 @@ use crate::port::{
     Capabilities, Driver, EngineError, Host, Input, Pending, Progress, SessionRef, TurnReport, TurnRequest,
 };
 use crate::process::{Cause, Guarded, Launch, Stdin, Surroundings};
+use crate::program::missing;
 use aop_turn::command::{Conversation, command_line, is_session_handle};
 use aop_turn::{Engine, TurnReader};
 use std::path::PathBuf;
@@ -64,11 +65,9 @@ async fn run(
     request: TurnRequest,
     host: Arc<dyn Host>,
 ) -> Result<TurnReport, EngineError> {
-    let program = around.find(PROGRAM).ok_or_else(|| EngineError::NotInstalled {
-        engine: Engine::Iflow,
-        program: PROGRAM.to_owned(),
-        hint: "iFlow CLI was discontinued in April 2026; name another engine in `engines` of aop.yaml"
-            .to_owned(),
+    let program = around.find(PROGRAM).ok_or_else(|| {
+        let hint = "iFlow CLI was discontinued in April 2026; name another engine in `engines` of aop.yaml";
+        missing(Engine::Iflow, PROGRAM, hint.to_owned(), around)
     })?;
     let known = request.session.clone().filter(|name| is_session_handle(name));
     let conversation = known.as_deref().map_or(Conversation::Start(None), Conversation::Resume);

@@ -65,7 +65,7 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     let kept = kept.filter(|_| !is_elsewhere);
     let engine = engine_for(context, role, kept.as_ref(), plan.reply_to.is_some() || plan.cut_off);
     let stored = kept.map(|kept| kept.session).filter(|session| session.engine == engine);
-    let driver = (context.drivers)(engine).map_err(|error| unavailable(&error))?;
+    let driver = (context.drivers)(engine).map_err(|error| unavailable(&error, stored.is_some()))?;
     let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
     if plan.cut_off
         && let Some(question) = turn.owed_question().await?
@@ -175,6 +175,7 @@ impl Turn<'_> {
         mut input: Input,
         cwd: PathBuf,
     ) -> Result<Played, Stop> {
+        let has_session = session.is_some();
         let host = &Arc::new(TurnHost::new(self, session));
         let mut rounds = 0;
         let mut delivered = false;
@@ -194,7 +195,7 @@ impl Turn<'_> {
                     return Ok(Played::failed(gone.to_string(), delivered));
                 }
                 Err(EngineError::Host(error)) => return Err(host.failure(error)),
-                Err(error) => return Err(unavailable(&error).into()),
+                Err(error) => return Err(unavailable(&error, has_session).into()),
             };
             delivered |= report.delivered;
             host.settled(&report.asked).await?;
@@ -294,13 +295,39 @@ impl Turn<'_> {
     }
 }
 
-/// An engine that cannot be used at all: no retry would help.
-fn unavailable(error: &EngineError) -> Refusal {
+/// An engine that cannot be used at all: no retry would help. A session goes on with no other engine, so none is named
+/// where there is one.
+fn unavailable(error: &EngineError, has_session: bool) -> Refusal {
     let hint = match error {
+        EngineError::NotInstalled { hint, others, .. } if !has_session && !others.is_empty() => {
+            let commands: Vec<String> =
+                others.iter().map(|other| format!("`aop run --engine {other}`")).collect();
+            format!("{hint}, or use an engine that is installed: {}", commands.join(" or "))
+        }
         EngineError::NotInstalled { hint, .. } | EngineError::Unusable { hint, .. } => hint.clone(),
         EngineError::ConversationGone { .. } | EngineError::System { .. } | EngineError::Host(_) => {
             ErrorCode::EngineUnavailable.page().remedy.to_owned()
         }
     };
     Refusal::new(ErrorCode::EngineUnavailable, error.to_string()).hint(hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_engine_is_named_where_it_could_go_on() {
+        let missing = |others: &[Engine]| EngineError::NotInstalled {
+            engine: Engine::ClaudeCode,
+            program: "claude".to_owned(),
+            hint: "install it".to_owned(),
+            others: others.to_vec(),
+        };
+        let there = missing(&[Engine::Codex, Engine::Gemini]);
+        let both = "install it, or use an engine that is installed: `aop run --engine codex` or `aop run --engine gemini`";
+        assert_eq!(unavailable(&there, false).hint, both);
+        assert_eq!(unavailable(&there, true).hint, "install it");
+        assert_eq!(unavailable(&missing(&[]), false).hint, "install it");
+    }
 }

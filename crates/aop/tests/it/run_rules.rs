@@ -86,6 +86,29 @@ fn an_engine_that_cannot_be_used_blocks_the_feature_with_the_next_step() {
 }
 
 #[test]
+fn an_engine_that_is_not_installed_names_those_that_are() {
+    let project = workshop("");
+    std::fs::write(project.path("aop.yaml"), "engines: { default: claude-code }\n").unwrap();
+    let bin = project.path("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let search = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&search).map(|folder| folder.join("git")).find(|path| path.exists());
+    std::os::unix::fs::symlink(git.unwrap(), bin.join("git")).unwrap();
+    std::os::unix::fs::symlink("/bin/true", bin.join("codex")).unwrap();
+    let path = [("PATH", bin.to_str().unwrap())];
+    let run = Running::start_with(&project, &[&spec(&project, "shop")], &path);
+    assert_eq!(run.end().0, Some(3));
+    let reason = project.feature("shop")["status_reason"].clone();
+    let reason = reason.as_str().unwrap();
+    assert!(reason.contains("install it with `npm install"), "{reason}");
+    assert!(reason.ends_with("or use an engine that is installed: `aop run --engine codex`"), "{reason}");
+    script(&project, "shop", &json!({}));
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    let other = Running::start_with(&project, &["--engine", "scripted"], &path);
+    assert_eq!(other.end().0, Some(0), "another engine goes on");
+}
+
+#[test]
 fn at_the_attempt_limit_the_feature_fails() {
     let project = workshop("run: { max_attempt: 2 }\n");
     script(&project, "shop", &json!({"planner": [{"ask_prose": "One?"}, {"ask_prose": "Two?"}, plan()]}));
