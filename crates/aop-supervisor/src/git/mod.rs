@@ -236,7 +236,10 @@ impl Git {
         self.mend(worktree).await?;
         let pen = Pen::take(worktree).await?;
         self.check_resolved(feature, worktree).await?;
-        self.run(worktree, &["add", "-A"], pen.hand()).await?;
+        if let Err(error) = self.run(worktree, &["add", "-A"], pen.hand()).await {
+            self.check_addable(feature, worktree).await?;
+            return Err(error);
+        }
         self.check_whole(feature, worktree).await?;
         let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
         if changed {

@@ -24,6 +24,18 @@ impl Git {
         })
     }
 
+    /// Refuses a repository that nobody added. One without a commit git does not add, nor anything beside it.
+    pub(super) async fn check_addable(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
+        let said = self.git(worktree, &["ls-files", "--others", "--exclude-standard", "-z"]).await?;
+        // All that is not added is a file, except for these.
+        let inside: Vec<&str> =
+            said.split_terminator('\0').filter_map(|name| name.strip_suffix('/')).collect();
+        match self.no_submodule(worktree, &inside).await {
+            Some(name) => Err(own_repository(feature, worktree, name)),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses a repository that is new among what was added and is no submodule.
     pub(super) async fn check_whole(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
         let said = self.git(worktree, &["diff", "--cached", "--raw", "--no-renames", "-z"]).await?;
@@ -35,24 +47,33 @@ impl Git {
             let (before, after) = (modes.next(), modes.next());
             added.extend((after == Some(GITLINK) && before != after).then_some(name));
         }
-        if added.is_empty() {
-            return Ok(());
+        let Some(name) = self.no_submodule(worktree, &added).await else { return Ok(()) };
+        self.git(worktree, &["reset", "--quiet", "--", name]).await?;
+        Err(own_repository(feature, worktree, name))
+    }
+
+    /// The first of these repositories that is none of the project's submodules.
+    async fn no_submodule<'a>(&self, worktree: &Path, names: &[&'a str]) -> Option<&'a str> {
+        if names.is_empty() {
+            return None;
         }
         let known = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
         // Without that file there are none.
         let known = self.git(worktree, &known).await.unwrap_or_default();
         let known: Vec<&str> = known.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
-        let Some(name) = added.into_iter().find(|name| !known.contains(name)) else { return Ok(()) };
-        self.git(worktree, &["reset", "--quiet", "--", name]).await?;
-        let shown = worktree.display();
-        Err(GitError::Unusable {
-            message: format!(
-                "{shown}/{name} is a repository of its own: its files would not come along with the feature"
-            ),
-            hint: format!(
-                "`rm -rf {shown}/{name}/.git` makes its files part of the feature; then `aop retry --feature-id {feature}`"
-            ),
-        })
+        names.iter().copied().find(|name| !known.contains(name))
+    }
+}
+
+fn own_repository(feature: &FeatureId, worktree: &Path, name: &str) -> GitError {
+    let shown = worktree.display();
+    GitError::Unusable {
+        message: format!(
+            "{shown}/{name} is a repository of its own: its files would not come along with the feature"
+        ),
+        hint: format!(
+            "`rm -rf {shown}/{name}/.git` makes its files part of the feature; then `aop retry --feature-id {feature}`"
+        ),
     }
 }
 
@@ -100,10 +121,12 @@ mod tests {
         std::fs::create_dir(&inner).unwrap();
         std::fs::write(inner.join("file"), "text").unwrap();
         git(&inner, &["init", "-q"]);
-        git(&inner, &["add", "file"]);
-        git(&inner, &["commit", "-qm", "inner"]);
         let before = projects_git.head(&worktree).await.unwrap();
-        for _ in 0..2 {
+        for has_commit in [false, false, true, true] {
+            if has_commit {
+                git(&inner, &["add", "file"]);
+                git(&inner, &["commit", "-qm", "inner", "--allow-empty"]);
+            }
             let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
             assert!(refused.contains("lib is a repository of its own"), "{refused}");
             assert_eq!(projects_git.head(&worktree).await.unwrap(), before);
