@@ -19,6 +19,7 @@ pub mod policy;
 pub mod question;
 pub mod replay;
 pub mod role;
+pub mod signs;
 pub mod status;
 mod text;
 pub mod time;

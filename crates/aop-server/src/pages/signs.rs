@@ -1,6 +1,7 @@
 //! Signs that a page would obey or swallow instead of showing them. Those that turn the direction of a text are named
-//! on every page: obeyed, an option of an agent that says `evil` reads `live`.
+//! on every page.
 
+use aop_kernel::signs::turns;
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -28,11 +29,6 @@ pub(super) fn straight(text: &str) -> Cow<'_, str> {
 pub(super) fn visible(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     named(&text, |sign| turns(sign) || hides(sign)).into_owned()
-}
-
-/// Whether a sign turns the text around it.
-fn turns(sign: char) -> bool {
-    matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether a sign is not seen: controls, signs without a width, tags.

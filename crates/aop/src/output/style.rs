@@ -1,5 +1,6 @@
 //! Colour for terminals that want it, and the removal of control characters from what agents wrote.
 
+use aop_kernel::signs::turns;
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 
@@ -44,10 +45,7 @@ pub(crate) fn cyan(text: &str) -> String {
 
 /// What an agent wrote, made safe for a terminal: no escape sequence survives, lines and tabs do.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
-        .filter(|c| !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'))
-        .collect()
+    text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).filter(|c| !turns(*c)).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! One line of text that is edited: a cursor between what is seen as characters, and the ways to move and to erase.
 //! Pure; where it stands on the screen is worked out here too.
 
+use aop_kernel::signs::turns;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// What a key does to the line.
@@ -169,8 +170,7 @@ fn visible(text: &str) -> String {
     let sign = |c: char| match c {
         '\n' => Some('⏎'),
         '\t' => Some(' '),
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => None,
-        c => Some(c).filter(|c| !c.is_control()),
+        c => Some(c).filter(|c| !c.is_control() && !turns(*c)),
     };
     text.chars().filter_map(sign).collect()
 }
