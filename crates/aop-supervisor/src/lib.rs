@@ -36,7 +36,7 @@ pub use note::{Note, leave_note};
 pub use phase::schema_of;
 pub use place::Place;
 pub use runner::{Notice, Reason, RunEnd, Runner};
-pub use runners::{Identity, RunnerRecord, forget_runner, is_at_work, known_runner, runner_id, runners};
+pub use runners::{AtWork, Identity, RunnerRecord, at_work, forget_runner, known_runner, runner_id};
 pub use settings::{Checks, Drivers, EngineChoice, Settings, Worktrees};
 pub use turn::session_of;
 

@@ -95,22 +95,35 @@ fn cannot(path: &Path, cause: &str) -> Refusal {
 }
 
 /// Every runner that has ever worked on the project, by id.
-pub async fn runners(store: &dyn Store) -> Result<Vec<RunnerRecord>, Refusal> {
+pub(crate) async fn runners(store: &dyn Store) -> Result<Vec<RunnerRecord>, Refusal> {
     let found = store.documents(Shelf::Runners, String::new()).await?;
     Ok(found.into_iter().filter_map(|(_, value)| serde_json::from_value(value).ok()).collect())
 }
 
-/// Whether anybody works on the project in this folder: its one run, or any of its runners. Of a run on another machine
-/// that broke off nothing is known.
-pub async fn is_at_work(store: &dyn Store, root: &Path) -> Result<bool, Refusal> {
+/// Who works on a project, as one look at it shows.
+#[derive(Debug, Clone)]
+pub struct AtWork {
+    /// Every runner.
+    pub runners: Vec<RunnerRecord>,
+    /// When that was.
+    pub now: Timestamp,
+    /// Whether anybody is at work: the one run, or any of the runners. Of a run on another machine that broke off nothing
+    /// is known.
+    pub anybody: bool,
+}
+
+/// Looks who works on the project in this folder.
+pub async fn at_work(store: &dyn Store, root: &Path) -> Result<AtWork, Refusal> {
     let now = store.now().await?;
-    if runners(store).await?.iter().any(|runner| runner.gone_since(now).is_none()) {
-        return Ok(true);
+    let runners = runners(store).await?;
+    let mut anybody = runners.iter().any(|runner| runner.gone_since(now).is_none());
+    if !anybody {
+        let run = store.document(Shelf::Runs, CURRENT.to_owned()).await?;
+        let run: Option<RunRecord> = run.and_then(|value| serde_json::from_value(value).ok());
+        let is_alive = |run: &RunRecord| run.ended_at.is_none() && !run.info.is_dead();
+        anybody = run.is_some_and(|run| is_alive(&run) && !run.info.is_of_a_copy(root));
     }
-    let run = store.document(Shelf::Runs, CURRENT.to_owned()).await?;
-    let run: Option<RunRecord> = run.and_then(|value| serde_json::from_value(value).ok());
-    let is_alive = |run: &RunRecord| run.ended_at.is_none() && !run.info.is_dead();
-    Ok(run.is_some_and(|run| is_alive(&run) && !run.info.is_of_a_copy(root)))
+    Ok(AtWork { runners, now, anybody })
 }
 
 /// Strikes a runner that will not come back off the list: whatever waits for it may be taken by others at once.

@@ -113,15 +113,15 @@ fn set(global: &Global, feature_id: &str, mode: &str) -> CommandResult {
 
 fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    let (items, at_work) = super::status::look(&session, &json!({"status": status, "all": all}))?;
-    let text = super::status::overview(&items, at_work);
+    let (items, work) = super::status::look(&session, &json!({"status": status, "all": all}))?;
+    let text = super::status::overview(&items, work.anybody);
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
 }
 
 fn show(global: &Global, feature_id: &str) -> CommandResult {
     let session = Project::find(global)?.open()?;
     let mut context = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?.data();
-    let at_work = super::runners::at_work(&session)?;
+    let at_work = super::runners::look(&session)?.anybody;
     super::status::lay_down(&mut context["state"], at_work);
     let state = &context["state"];
     let field = |key: &str| clean(state[key].as_str().unwrap_or_default());

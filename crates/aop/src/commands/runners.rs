@@ -10,7 +10,7 @@ use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
 use aop_kernel::time::Timestamp;
 use aop_kernel::{Envelope, Refusal};
-use aop_supervisor::{RunnerRecord, forget_runner, is_at_work, runners};
+use aop_supervisor::{AtWork, RunnerRecord, at_work, forget_runner};
 use serde_json::{Value, json};
 
 /// Show the runners of a shared project: folders in which `aop run` works on it
@@ -50,8 +50,10 @@ pub(crate) fn run(global: &Global, args: &RunnersArgs) -> CommandResult {
 }
 
 fn list(session: &Session) -> CommandResult {
-    let (found, now) = all(session)?;
-    let rows: Vec<Vec<String>> = found
+    let work = look(session)?;
+    let now = work.now;
+    let rows: Vec<Vec<String>> = work
+        .runners
         .iter()
         .map(|record| {
             vec![
@@ -63,25 +65,19 @@ fn list(session: &Session) -> CommandResult {
         })
         .collect();
     let text = if rows.is_empty() {
-        let run = if at_work(session)? { "A run is at work here." } else { "No run is at work." };
+        let run = if work.anybody { "A run is at work here." } else { "No run is at work." };
         format!(
             "{run} Only on PostgreSQL can several share a project: there every folder with `aop run` is a runner."
         )
     } else {
         fitting(&["RUNNER", "WHERE", "STATE", "ENGINES"], &rows, None)
     };
-    Ok(Reply::ok(Envelope::success(&json!({"runners": shown(&found, now)})), text))
+    Ok(Reply::ok(Envelope::success(&json!({"runners": shown(&work)})), text))
 }
 
-/// Every runner, and the time.
-pub(super) fn all(session: &Session) -> Result<(Vec<RunnerRecord>, Timestamp), Refusal> {
-    let found = session.wait(runners(session.store()))?;
-    Ok((found, session.wait(session.store().now())?))
-}
-
-/// Whether anybody works on the project, here or elsewhere.
-pub(super) fn at_work(session: &Session) -> Result<bool, Refusal> {
-    session.wait(is_at_work(session.store(), &session.project.root))
+/// Who works on the project, here or elsewhere.
+pub(super) fn look(session: &Session) -> Result<AtWork, Refusal> {
+    session.wait(at_work(session.store(), &session.project.root))
 }
 
 /// Where a feature stands after a command, read from what the command gave, and who goes on with it.
@@ -92,30 +88,31 @@ pub(super) fn way_of(session: &Session, data: &Value, status: &str) -> String {
         return format!("{id} is {}.", coloured(&status));
     }
     // What the command did stands, also when the store cannot be asked any more.
-    if at_work(session).unwrap_or(true) {
-        return format!("{id} goes on in {status}.");
+    if look(session).is_ok_and(|work| !work.anybody) {
+        let run = bold("`aop run`");
+        return format!("{id} is back in {status}; no run is at work, {run} goes on with it.");
     }
-    format!("{id} is back in {status}; no run is at work, {} goes on with it.", bold("`aop run`"))
+    format!("{id} goes on in {status}.")
 }
 
 /// Runners for programs.
-pub(super) fn shown(found: &[RunnerRecord], now: Timestamp) -> Vec<Value> {
+pub(super) fn shown(work: &AtWork) -> Vec<Value> {
     let one = |record: &RunnerRecord| {
-        let gone = record.gone_since(now);
+        let gone = record.gone_since(work.now);
         json!({"runner_id": record.runner_id, "host": record.run.info.host, "folder": record.folder,
             "engines": record.engines, "run_id": record.run.info.run_id, "pid": record.run.info.pid,
             "since": record.run.info.since, "seen": record.seen, "alive": gone.is_none(), "gone_since": gone})
     };
-    found.iter().map(one).collect()
+    work.runners.iter().map(one).collect()
 }
 
 /// Runners in one line; nothing where there are none.
-pub(super) fn line(found: &[RunnerRecord], now: Timestamp) -> Option<String> {
-    if found.is_empty() {
+pub(super) fn line(work: &AtWork) -> Option<String> {
+    if work.runners.is_empty() {
         return None;
     }
-    let each: Vec<String> =
-        found.iter().map(|record| format!("{} {}", clean(&record.name()), state(record, now))).collect();
+    let one = |record: &RunnerRecord| format!("{} {}", clean(&record.name()), state(record, work.now));
+    let each: Vec<String> = work.runners.iter().map(one).collect();
     Some(format!("Runners: {}", each.join(" · ")))
 }
 

@@ -13,6 +13,7 @@ use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, Refusal};
+use aop_supervisor::AtWork;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -36,23 +37,22 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
     if args.watch {
         return watch(&session, screen, args.all);
     }
-    let (features, at_work) = look(&session, &json!({"all": args.all}))?;
-    let (found, now) = runners::all(&session)?;
-    let mut text = with_questions(&session, &features, at_work)?;
-    if let Some(line) = runners::line(&found, now) {
+    let (features, work) = look(&session, &json!({"all": args.all}))?;
+    let mut text = with_questions(&session, &features, work.anybody)?;
+    if let Some(line) = runners::line(&work) {
         text.push_str(&format!("\n\n{line}"));
     }
-    let data = json!({"features": features, "at_work": at_work, "runners": runners::shown(&found, now)});
+    let data = json!({"features": features, "at_work": work.anybody, "runners": runners::shown(&work)});
     Ok(Reply::ok(Envelope::success(&data), text))
 }
 
-/// The features that are meant, and whether anybody works on the project.
-pub(super) fn look(session: &Session, which: &Value) -> Result<(Vec<Value>, bool), Refusal> {
+/// The features that are meant, and who works on the project.
+pub(super) fn look(session: &Session, which: &Value) -> Result<(Vec<Value>, AtWork), Refusal> {
     let mut listed = session.call(Tool::FeatureList, which)?.data();
-    let at_work = runners::at_work(session)?;
+    let work = runners::look(session)?;
     let mut features = listed["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    features.iter_mut().for_each(|feature| lay_down(feature, at_work));
-    Ok((features, at_work))
+    features.iter_mut().for_each(|feature| lay_down(feature, work.anybody));
+    Ok((features, work))
 }
 
 /// A turn that was cut off with its run has no end in the log, but nobody works on it.
@@ -70,7 +70,8 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
         changes.borrow_and_update();
-        let (features, at_work) = look(session, &json!({"all": all}))?;
+        let (features, work) = look(session, &json!({"all": all}))?;
+        let at_work = work.anybody;
         match &mut painter {
             Some(painter) => {
                 let (columns, rows) = painter.size();
