@@ -47,9 +47,9 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
     }
     let mut here = None;
     // Also when stdout is a pipe (`answer=$(aop ask …)`): the person sees stderr.
-    if std::io::stderr().is_terminal() {
+    if std::io::stderr().is_terminal() && question.is_open() {
         // An agent's own terminal is no place for an answer.
-        if prompt::possible() && question.is_open() && !session.caller.role.is_worker() {
+        if prompt::possible() && !session.caller.role.is_worker() {
             talk(&above_prompt(&question));
             talk(&dim(
                 "Answer here or anywhere else. Esc only waits; Ctrl-C stops, and the question stays open.",

@@ -1,6 +1,6 @@
 //! What a person sees. `script` gives the program a real terminal.
 
-use crate::support::{Project, binary, finish, question};
+use crate::support::{Project, binary, finish, question, wait};
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -463,6 +463,15 @@ fn the_log_can_begin_with_its_last_events() {
     assert_eq!(seqs(&["log", "--last", "1", "--feature-id", "other"]).len(), 1);
     let of_shop = seqs(&["log", "--feature-id", "shop"]);
     assert_eq!(seqs(&["log", "--last", "3", "--feature-id", "shop"]), of_shop[of_shop.len() - 3..]);
+}
+
+#[test]
+fn a_question_with_an_answer_is_not_waited_for_again() {
+    let project = Project::new();
+    let asking = project.spawn(&["ask", "Which one?", "--operation-id", "one"]);
+    project.answer_to(&project.opened_question(), "left").data();
+    wait(asking).data();
+    assert_eq!(screen(&project, "ask 'Which one?' --operation-id one"), "left\n");
 }
 
 #[test]
