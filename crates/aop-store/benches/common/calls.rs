@@ -9,6 +9,7 @@ use aop_store::{Service, Store};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use ulid::Ulid;
 
 /// The store with rules under which nothing expires.
 pub(crate) fn service(store: Arc<dyn Store>) -> Service {
@@ -20,6 +21,11 @@ pub(crate) fn service(store: Arc<dyn Store>) -> Service {
 /// Calls a tool; what it tells.
 pub(crate) async fn call(service: &Service, tool: Tool, input: &Value) -> Envelope {
     service.call(tool, &Caller::new(Role::Human), input, "bench").await.unwrap()
+}
+
+/// The name of an operation, as commands and HTTP make them.
+pub(crate) fn operation() -> String {
+    format!("op_{}", Ulid::generate())
 }
 
 /// The question that a call told of.
@@ -36,6 +42,6 @@ pub(crate) fn question_id(told: &Envelope) -> QuestionId {
 }
 
 pub(crate) async fn create(service: &Service, feature: &str) {
-    let input = json!({"feature_id": feature, "title": "bench", "operation_id": format!("create-{feature}")});
+    let input = json!({"feature_id": feature, "title": "bench", "operation_id": operation()});
     call(service, Tool::FeatureCreate, &input).await;
 }

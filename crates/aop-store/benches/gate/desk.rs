@@ -1,6 +1,6 @@
 //! A pile of questions, raised, listed and answered one by one: in our store, or in the bare database.
 
-use crate::calls::{call, question_id};
+use crate::calls::{call, operation, question_id};
 use crate::place::Place;
 use crate::wait::wait;
 use crate::ways::floor::Bare;
@@ -8,17 +8,17 @@ use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
 use aop_store::{QuestionPage, Service};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::PathBuf;
 
 pub(crate) const PROMPT: &str = "Which of the two would you rather have here?";
 
-/// An open question.
+/// An open question, with the call that answers it.
 #[derive(Clone)]
 pub(crate) struct Open {
     pub(crate) id: String,
-    feature: String,
+    answer: Value,
 }
 
 /// Every call that changes something returns when it is durable.
@@ -84,7 +84,7 @@ impl Desk for Ours {
         let input = json!({"feature_id": format!("ask-{number}"), "role": "human", "session_id": "bench",
             "question_type": "clarification", "prompt": PROMPT,
             "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-            "operation_id": format!("raise-{number}")});
+            "operation_id": operation()});
         let parsed = parse(Tool::QuestionCreate, &Caller::new(Role::Human), &input, "bench", &self.0.rules);
         let Call::Mutate(request) = parsed.unwrap() else { unreachable!("asking changes something") };
         let receipt = wait(self.0.submit(request.bringing_feature(PROMPT.to_owned()))).unwrap();
@@ -103,7 +103,8 @@ impl Desk for Ours {
         let questions = wait(self.0.store.questions(oldest(limit))).unwrap();
         let open = |question: &Question| Open {
             id: question.id.to_string(),
-            feature: question.feature_id.to_string(),
+            answer: json!({"feature_id": question.feature_id, "question_id": question.id, "answer": "this",
+                "answered_by": "bench", "operation_id": operation()}),
         };
         questions.iter().map(open).collect()
     }
@@ -113,9 +114,7 @@ impl Desk for Ours {
     }
 
     fn answer(&self, question: &Open) {
-        let input = json!({"feature_id": question.feature, "question_id": question.id, "answer": "this",
-            "answered_by": "bench", "operation_id": format!("answer-{}", question.id)});
-        wait(call(&self.0, Tool::QuestionAnswer, &input));
+        wait(call(&self.0, Tool::QuestionAnswer, &question.answer));
     }
 }
 
@@ -147,7 +146,7 @@ impl Desk for Floor {
     }
 
     fn open(&self, limit: usize) -> Vec<Open> {
-        let open = |(id, _)| Open { id, feature: String::new() };
+        let open = |(id, _)| Open { id, answer: Value::Null };
         self.0.page(limit).into_iter().map(open).collect()
     }
 

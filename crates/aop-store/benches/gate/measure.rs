@@ -6,7 +6,6 @@ use crate::ways::{self, Way};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// What was seen of one way.
@@ -55,7 +54,6 @@ pub(crate) enum Until {
 /// Runs cycles on so many threads at once; how long each took, and all together.
 pub(crate) fn run(way: &dyn Way, name: &str, callers: u64, until: Until) -> (Vec<Duration>, Duration) {
     let cycles: Vec<_> = (0..callers).map(|number| way.caller(&format!("f-{name}-{number}"))).collect();
-    let counter = &AtomicU64::new(0);
     let start = Instant::now();
     let times = std::thread::scope(|scope| {
         let threads: Vec<_> = cycles
@@ -69,7 +67,7 @@ pub(crate) fn run(way: &dyn Way, name: &str, callers: u64, until: Until) -> (Vec
                     };
                     while goes_on(times.len()) {
                         let one = Instant::now();
-                        cycle(counter.fetch_add(1, Ordering::Relaxed));
+                        cycle();
                         times.push(one.elapsed());
                     }
                     times

@@ -9,8 +9,11 @@ use aop_kernel::time::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// With more rows than this, or more bytes, it is written to the tables even if nobody looks there.
-const LONG: usize = 512;
+/// With more features and questions than this, more rows in all, or more bytes, it is written to the tables even if
+/// nobody looks there. Whoever opens the file after a crash reads the features and the questions first; the operations are
+/// a name each.
+const MANY: usize = 340;
+const LONG: usize = 1_000;
 const LARGE: usize = 1024 * 1024;
 
 /// A feature as the end of the log leaves it.
@@ -48,7 +51,8 @@ impl Tail {
 
     /// Whether it is time to write it to the tables.
     pub(super) fn is_long(&self) -> bool {
-        self.len() > LONG || self.bytes > LARGE
+        let records = self.features.len() + self.questions.len();
+        records > MANY || self.len() > LONG || self.bytes > LARGE
     }
 
     /// The first deadline of the open questions of a feature, if it is among these.

@@ -34,7 +34,7 @@ impl Way for CommandLine {
         let input = feature(id).to_string();
         self.run(&["tool", "call", "feature.create", "--role", "human", "--input", &input]);
         let id = id.to_owned();
-        Box::new(move |_| {
+        Box::new(move || {
             let mut command = self.place.command(&self.aop, &self.root, &self.project);
             command.args(["ask", crate::desk::PROMPT, "--choice", "this", "--choice", "that", "--plain"]);
             command.args(["--feature-id", &id]).stdout(Stdio::piped());

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{LazyLock, Mutex};
 use tokio_postgres::NoTls;
+use ulid::Ulid;
 
 pub(super) const NAME: &str = "floor";
 
@@ -35,6 +36,11 @@ pub(super) fn set_up(place: &Place, folder: &Path) -> Box<dyn Way> {
             Box::new(floor)
         }
     }
+}
+
+/// An id as ours are.
+fn question_id() -> String {
+    format!("q_{}", Ulid::generate())
 }
 
 /// A database that is as durable as ours, with one connection.
@@ -108,10 +114,9 @@ impl Way for Bare {
         NAME
     }
 
-    fn caller(&self, feature: &str) -> Cycle<'_> {
-        let feature = feature.to_owned();
-        Box::new(move |number| {
-            let id = [format!("{feature}-{number}")];
+    fn caller(&self, _: &str) -> Cycle<'_> {
+        Box::new(move || {
+            let id = [question_id()];
             let (answered, waiter) = channel();
             self.ask(&id);
             self.answer(&id[0]);
@@ -143,7 +148,7 @@ impl Way for BarePostgres {
         NAME
     }
 
-    fn caller(&self, feature: &str) -> Cycle<'_> {
+    fn caller(&self, _: &str) -> Cycle<'_> {
         let (runtime, client) = self.connect();
         let prepare = |sql: &str| runtime.block_on(client.prepare(sql)).unwrap();
         runtime.block_on(client.batch_execute("SET search_path = floor")).unwrap();
@@ -157,9 +162,8 @@ impl Way for BarePostgres {
             "WITH answered AS (UPDATE questions SET status = 'answered', record = $2 WHERE id = $1 AND status = 'open' RETURNING id)
              {event} SELECT 'answer-' || id, id, 'answered' FROM answered"
         ));
-        let feature = feature.to_owned();
-        Box::new(move |number| {
-            let id = format!("{feature}-{number}");
+        Box::new(move || {
+            let id = question_id();
             let (answered, waiter) = channel();
             for statement in [&ask, &answer] {
                 assert_eq!(runtime.block_on(client.execute(statement, &[&id, &*RECORD])).unwrap(), 1);

@@ -20,7 +20,7 @@ impl Way for OverHttp {
         acts.call("POST", "/api/v1/tools/feature.create", &feature(id));
         let ask = json!({"feature_id": id, "prompt": crate::desk::PROMPT,
             "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]}});
-        Box::new(move |_| {
+        Box::new(move || {
             let asked = acts.call("POST", "/api/v1/questions", &ask);
             let question = format!("/api/v1/questions/{}", asked["question_id"].as_str().unwrap());
             waits.send("GET", &format!("{question}/wait?timeout_s=50"), "", "");

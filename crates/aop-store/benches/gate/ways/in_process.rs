@@ -1,7 +1,7 @@
 //! The store's own service, with a waiter on the changes of the feature.
 
 use super::{Cycle, Way, answer, question};
-use crate::calls::{call, create, question_id};
+use crate::calls::{call, create, operation, question_id};
 use crate::wait::wait;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::tools::Tool;
@@ -24,11 +24,11 @@ impl Way for InProcess {
         let feature = FeatureId::parse(&id).unwrap();
         wait(create(service, &id));
         // One call is like the other but for its operation and its question.
-        let mut asks = question(&id, 0);
-        let mut answers = answer(&id, &Value::Null, 0);
-        Box::new(move |number| {
-            asks["operation_id"] = format!("ask-{id}-{number}").into();
-            answers["operation_id"] = format!("answer-{id}-{number}").into();
+        let mut asks = question(&id);
+        let mut answers = answer(&id, &Value::Null);
+        Box::new(move || {
+            asks["operation_id"] = operation().into();
+            answers["operation_id"] = operation().into();
             wait(async {
                 let asked = question_id(&call(service, Tool::QuestionCreate, &asks).await);
                 answers["question_id"] = asked.as_str().into();

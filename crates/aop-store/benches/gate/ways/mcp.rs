@@ -18,11 +18,11 @@ impl Way for OverMcp {
         let (mut acts, mut waits) = (self.serving.connect(), self.serving.connect());
         call(&mut acts, "feature.create", &feature(id));
         let id = id.to_owned();
-        Box::new(move |number| {
-            let asked = call(&mut acts, "feature.question_create", &question(&id, number));
+        Box::new(move || {
+            let asked = call(&mut acts, "feature.question_create", &question(&id));
             let asked = &asked["question_id"];
             send(&mut waits, "await_answer", &json!({"question_id": asked}));
-            call(&mut acts, "feature.question_answer", &answer(&id, asked, number));
+            call(&mut acts, "feature.question_answer", &answer(&id, asked));
             assert_eq!(data(&waits.receive())["answer"], "this");
         })
     }

@@ -7,14 +7,15 @@ mod in_process;
 mod mcp;
 mod server;
 
+use crate::calls::operation;
 use crate::place::Place;
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) use server::{Http, Serving};
 
-/// One gate cycle, from before the question to the waiter's answer. The number is used once by one caller.
-pub(crate) type Cycle<'a> = Box<dyn FnMut(u64) + Send + 'a>;
+/// One gate cycle, from before the question to the waiter's answer.
+pub(crate) type Cycle<'a> = Box<dyn FnMut() + Send + 'a>;
 
 pub(crate) trait Way: Sync {
     fn name(&self) -> &'static str;
@@ -65,13 +66,13 @@ fn feature(id: &str) -> Value {
     json!({"feature_id": id, "title": "bench", "operation_id": format!("create-{id}")})
 }
 
-fn question(feature: &str, number: u64) -> Value {
+fn question(feature: &str) -> Value {
     json!({"feature_id": feature, "role": "builder", "session_id": "bench", "question_type": "clarification",
         "prompt": crate::desk::PROMPT, "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-        "operation_id": format!("ask-{feature}-{number}")})
+        "operation_id": operation()})
 }
 
-fn answer(feature: &str, id: &Value, number: u64) -> Value {
+fn answer(feature: &str, id: &Value) -> Value {
     json!({"feature_id": feature, "question_id": id, "answer": "this", "answered_by": "bench",
-        "operation_id": format!("answer-{feature}-{number}")})
+        "operation_id": operation()})
 }
