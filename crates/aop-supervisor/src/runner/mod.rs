@@ -69,7 +69,7 @@ pub enum Reason {
 pub struct RunEnd {
     /// Why.
     pub reason: Reason,
-    /// The features that were not over when it began or came later, as they stand now.
+    /// The features that were not over when it began, came later or were named, as they stand now.
     pub features: Vec<FeatureRecord>,
 }
 
@@ -112,6 +112,13 @@ impl Runner {
             told: BTreeMap::new(),
             seen: 0,
         }
+    }
+
+    /// The user named these: how they stand is how the run ends, also when they were over before it began.
+    #[must_use]
+    pub fn naming(mut self, features: impl IntoIterator<Item = FeatureId>) -> Self {
+        self.met.extend(features);
+        self
     }
 
     /// Runs until nothing is left to do or `stop` says so. Whatever happens, no engine is left and the lease is given

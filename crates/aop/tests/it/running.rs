@@ -225,6 +225,23 @@ fn ctrl_c_ends_the_engines_and_the_next_run_goes_on() {
 }
 
 #[test]
+fn a_feature_that_is_named_counts_for_the_exit_code_also_when_it_was_over_before() {
+    let project = workshop("run: { max_attempt: 1 }\n");
+    script(&project, "shop", &json!({"planner": [{"ask_prose": "One?"}, plan()]}));
+    script(&project, "search", &json!({}));
+    let (shop, search) = (spec(&project, "shop"), spec(&project, "search"));
+    assert_eq!(Running::start(&project, &[&shop]).end().0, Some(1));
+    let mut again = Running::start(&project, &[&shop]);
+    let ended = again.until("the end", |line| line["type"] == "run.ended");
+    assert_eq!(
+        (&ended["features"][0]["feature_id"], &ended["features"][0]["status"]),
+        (&json!("shop"), &json!("failed"))
+    );
+    assert_eq!(again.end().0, Some(1));
+    assert_eq!(Running::start(&project, &[&search]).end().0, Some(0), "what is not named is history");
+}
+
+#[test]
 fn a_folder_that_is_no_repository_is_refused_with_the_next_step() {
     let project = crate::support::Project::new();
     let refused = project.run(&["run"]);

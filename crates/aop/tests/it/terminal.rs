@@ -487,3 +487,15 @@ fn the_codes_of_turns_are_explained_and_a_slip_finds_its_code() {
     let text = screen(&project, "explain question_conflct_open");
     assert!(text.contains("did you mean `aop explain question_conflict_open`?"), "{text}");
 }
+
+#[test]
+fn a_run_that_is_given_a_feature_that_failed_says_so_and_how_to_go_on() {
+    let project = crate::run_support::workshop("");
+    crate::run_support::script(&project, "shop", &serde_json::json!({}));
+    std::fs::write(project.path("shop.md"), "# The shop\n").unwrap();
+    project.run(&["features", "create", "--feature-id", "shop", "--title", "T", "--spec", "shop.md"]).data();
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    let seen = screen(&project, "run shop.md");
+    assert!(seen.contains("failed") && seen.contains("under another file name is a new feature"), "{seen}");
+    assert!(!seen.contains("Nothing is left to do"), "{seen}");
+}

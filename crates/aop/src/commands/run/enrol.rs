@@ -17,6 +17,13 @@ pub(crate) struct Spec {
     path: PathBuf,
 }
 
+impl Spec {
+    /// The feature that it is, or becomes.
+    pub(super) fn id(&self) -> &FeatureId {
+        &self.id
+    }
+}
+
 /// Reads all of them before anything happens.
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Spec>, Refusal> {
     let mut specs: Vec<Spec> = Vec::new();

@@ -17,7 +17,7 @@ use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::Caller;
-use aop_kernel::status::Held;
+use aop_kernel::status::{Held, Status};
 use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
@@ -104,6 +104,9 @@ impl Live {
                 true => format!("Nothing is left to do. {} adds a feature.", bold("`aop run SPEC.md`")),
                 false => overview(&features, false),
             });
+            if end.features.iter().any(|feature| feature.status == Status::Failed) {
+                say("\nWhat failed stays so; its specification under another file name is a new feature.");
+            }
         }
     }
 }

@@ -177,7 +177,8 @@ pub(crate) async fn conduct(
         Show::Nothing => View::None,
     };
     let drivers = drivers(&settings.around);
-    let end = Runner::new(service, settings, drivers, lease, notices).run(stopped).await;
+    let named = specs.iter().map(|spec| spec.id().clone());
+    let end = Runner::new(service, settings, drivers, lease, notices).naming(named).run(stopped).await;
     if let Some(files) = files {
         files.finish().await;
     }
