@@ -44,7 +44,7 @@ pub(crate) fn report_key(feature: &Feature) -> String {
 
 /// Runs the checks of a phase and moves the feature on, or back.
 pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: CheckName) -> Result<(), Stop> {
-    let worktree = context.git.ensure_worktree(&feature.id).await.map_err(Refusal::from)?;
+    let worktree = context.worktree(&feature.id).await?;
     let message =
         format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
     let commit = context.git.commit_all(&feature.id, &message).await.map_err(Refusal::from)?;

@@ -1,6 +1,7 @@
 //! Git, as the program `git`: one worktree and branch per feature, commits, and a merge that is prepared before
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
+mod base;
 mod link;
 mod pen;
 mod whole;
@@ -8,6 +9,7 @@ mod whole;
 use crate::settings::Worktrees;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
+pub(crate) use base::Base;
 use pen::Pen;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -135,8 +137,17 @@ impl Git {
         Ok(())
     }
 
-    /// The worktree of a feature, made when it is missing, on its own branch.
+    /// The worktree of a feature, made when it is missing, on its own branch off the head.
     pub async fn ensure_worktree(&self, feature: &FeatureId) -> Result<PathBuf, GitError> {
+        self.worktree_from(feature, None).await
+    }
+
+    /// The same off this base.
+    pub(crate) async fn worktree_from(
+        &self,
+        feature: &FeatureId,
+        base: Option<&Base>,
+    ) -> Result<PathBuf, GitError> {
         let path = self.worktree(feature);
         let branch = Git::branch(feature);
         let _one_at_a_time = self.making.lock().await;
@@ -169,7 +180,8 @@ impl Git {
         if has_branch {
             self.git(&self.root, &["worktree", "add", "--quiet", &place, &branch]).await?;
         } else {
-            self.git(&self.root, &["worktree", "add", "--quiet", "-b", &branch, &place, "HEAD"]).await?;
+            let start = self.start_from(base).await;
+            self.git(&self.root, &["worktree", "add", "--quiet", "-b", &branch, &place, &start]).await?;
         }
         tokio::fs::write(&whole, b"").await.map_err(|error| GitError::Failed {
             command: format!("worktree add {place}"),

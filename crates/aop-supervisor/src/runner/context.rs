@@ -1,11 +1,11 @@
 //! What every task of a run shares, and the ways in which a task can be told to stop.
 
 use super::Notice;
-use crate::git::Git;
+use crate::git::{Base, Git};
 use crate::holding::Fence;
 use crate::lease::RunLease;
 use crate::runners::known_runner;
-use crate::settings::{Drivers, Settings};
+use crate::settings::{Drivers, Settings, Worktrees};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::Request;
@@ -14,8 +14,8 @@ use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{QuestionPage, Service, Shelf, Store, StoreError};
-use serde_json::Value;
+use aop_store::{Expect, QuestionPage, Service, Shelf, Store, StoreError};
+use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -173,6 +173,26 @@ impl Context {
             limit: usize::MAX,
         };
         Ok(self.store().questions(page).await?)
+    }
+
+    /// The worktree of a feature, off the base that was written down for it. Stores of earlier versions have none.
+    pub(crate) async fn worktree(&self, feature: &FeatureId) -> Result<PathBuf, Stop> {
+        let base = self.store().document(Shelf::Sessions, Base::key(feature)).await?;
+        let base: Option<Base> = base.and_then(|base| serde_json::from_value(base).ok());
+        Ok(self.git.worktree_from(feature, base.as_ref()).await.map_err(Refusal::from)?)
+    }
+
+    /// Writes down what these features branch off, unless it is written already.
+    pub(super) async fn write_bases(&self, features: Vec<FeatureId>) -> Result<(), Refusal> {
+        if features.is_empty() || self.settings.worktrees == Worktrees::Plain {
+            return Ok(());
+        }
+        let Some(base) = self.git.base().await else { return Ok(()) };
+        for feature in features {
+            let (key, base) = (Base::key(&feature), json!(base));
+            self.store().place(Shelf::Sessions, key, Some(base), Expect::Absent).await?;
+        }
+        Ok(())
     }
 
     /// Where a feature goes that its builder has to see again: to the builder, or to a person after some rounds.

@@ -80,6 +80,10 @@ pub struct Runner {
     known: BTreeMap<FeatureId, Feature>,
     /// All features that this run has had to do with.
     met: BTreeSet<FeatureId>,
+    /// Those among them that nobody had worked on.
+    unbegun: BTreeSet<FeatureId>,
+    /// Those among them of which it is not written down yet what they branch off.
+    fresh: Vec<FeatureId>,
     ready: VecDeque<FeatureId>,
     tasks: JoinSet<(FeatureId, Outcome)>,
     /// Features that could be worked on, and are not for this run.
@@ -106,6 +110,8 @@ impl Runner {
             context,
             known: BTreeMap::new(),
             met: BTreeSet::new(),
+            unbegun: BTreeSet::new(),
+            fresh: Vec::new(),
             ready: VecDeque::new(),
             tasks: JoinSet::new(),
             left: BTreeMap::new(),
@@ -145,6 +151,7 @@ impl Runner {
         loop {
             self.context.store().expire().await?;
             self.notice_changes().await?;
+            self.context.write_bases(std::mem::take(&mut self.fresh)).await?;
             self.start_tasks();
             if let Some(reason) = self.reason_to_end() {
                 return Ok(reason);
@@ -254,6 +261,9 @@ impl Runner {
             return;
         }
         self.met.insert(id.clone());
+        if is_ready(&feature) && feature.work.turns == 0 && self.unbegun.insert(id.clone()) {
+            self.fresh.push(id.clone());
+        }
         if is_ready(&feature) && !self.context.is_busy(&id) && !self.ready.contains(&id) {
             self.ready.push_back(id.clone());
         }

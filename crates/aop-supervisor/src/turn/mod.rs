@@ -73,7 +73,7 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
         // It had asked when it was cut off: that is its outcome, whatever else it did.
         return turn.end(Ended::asked(&question)).await;
     }
-    let cwd = context.git.ensure_worktree(&turn.feature.id).await.map_err(Refusal::from)?;
+    let cwd = context.worktree(&turn.feature.id).await?;
     let driver = driver.as_ref();
     let anew = is_elsewhere.then_some(Anew::Elsewhere);
     let mut brief = Brief::make(&turn, stored.as_ref(), driver, found, &plan, anew).await?;

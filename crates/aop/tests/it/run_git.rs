@@ -225,6 +225,24 @@ fn an_agent_that_left_its_branch_can_still_be_merged() {
     assert!(project.path("work.txt").exists());
 }
 
+#[test]
+fn a_feature_branches_off_the_branch_of_its_enrolment_whatever_is_checked_out_when_its_turn_comes() {
+    // A person who goes on elsewhere while the first is worked on, and the second waits.
+    let elsewhere =
+        "cd ../../.. && git switch -c experiment && touch wip.txt && git add wip.txt && git commit -m wip";
+    let project =
+        workshop(&format!("checks: {{ fast: ['test \"$AOP_FEATURE\" = two || {{ {elsewhere}; }}'] }}\n"));
+    script(&project, "default", &json!({}));
+    let specs = [spec(&project, "one"), spec(&project, "two")];
+    let run = Running::start(&project, &["--max-parallel", "1", &specs[0], &specs[1]]);
+    assert_eq!(run.end().0, Some(0));
+    assert_eq!(git(&project, &["branch", "--show-current"]), "experiment");
+    for id in ["one", "two"] {
+        let base = git(&project, &["merge-base", "experiment", &format!("aop/{id}")]);
+        assert_eq!(base, head(&project, "main"), "{id}");
+    }
+}
+
 /// A project with features that can be merged, each with a file of its own name.
 fn ready(features: &[&str]) -> Project {
     let project = workshop("");
