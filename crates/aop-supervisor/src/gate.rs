@@ -9,6 +9,7 @@ use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::{AnswerSpec, Answers};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
+use aop_kernel::policy::{HumanInput, OnTimeout, Rules};
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
@@ -18,9 +19,7 @@ use aop_store::Shelf;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-
-/// How often the same gate is asked again after nobody answered.
-const MAX_ROUNDS: u32 = 100;
+use std::sync::Arc;
 
 /// Opens the gate of the feature's phase, or asks. True when the phase may begin.
 pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bool, Stop> {
@@ -85,7 +84,10 @@ struct Given {
 async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option<Given>, Stop> {
     let spec = gate.spec.to_json();
     let asked = digest(&json!([spec, gate.answer_path]));
-    for round in 0..MAX_ROUNDS {
+    let rules = strict(&context.service.rules);
+    // The first round that was not asked yet is new, and open.
+    let mut round = 0_u64;
+    loop {
         let input = json!({
             "feature_id": feature.id,
             "role": Role::Orchestrator,
@@ -97,8 +99,8 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option
             "operation_id": format!("gate:{}:{}:{}:{round}", feature.id, feature.status, &asked[..16]),
         });
         let caller = Caller::new(Role::Orchestrator);
-        let request = question_request(&caller, &input, SURFACE, &context.service.rules)?;
-        let envelope = context.submit(request).await?;
+        let request = question_request(&caller, &input, SURFACE, &rules)?;
+        let envelope = context.store().submit(request, Arc::clone(&rules)).await?.envelope;
         let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
         let question = context.store().question(id).await?.ok_or(Stop::Stale)?;
         let question = last_asked(context, question).await?;
@@ -113,12 +115,18 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option
             }
             QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {}
         }
+        round += 1;
     }
-    Err(Refusal::new(
-        ErrorCode::QuestionClosed,
-        format!("nobody answered what the packet of {} asks", feature.status),
-    )
-    .into())
+}
+
+/// Behind a gate stands no engine that could decide when nobody answers: whatever the policy says, the feature stops.
+fn strict(rules: &Arc<Rules>) -> Arc<Rules> {
+    if rules.human_input.strict {
+        return Arc::clone(rules);
+    }
+    let human_input =
+        HumanInput { strict: true, on_timeout: OnTimeout::BlockFeature, ..rules.human_input.clone() };
+    Arc::new(Rules { human_input, ..Rules::clone(rules) })
 }
 
 /// The question itself, or the last one by which a person asked it again.

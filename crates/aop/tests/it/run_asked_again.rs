@@ -123,3 +123,30 @@ fn a_gate_opens_on_the_answer_to_its_question_that_was_asked_again() {
     let text = std::fs::read_to_string(project.path("answers/platform.json")).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["answers"]["platform"], "Web");
 }
+
+#[test]
+fn a_gate_that_nobody_answers_blocks_its_feature_under_any_policy_and_retry_asks_anew() {
+    let project = workshop("policy: { execution: { human_input: { strict: false, timeout_ms: 1000 } } }\n");
+    script(&project, "shop", &json!({}));
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("building.json"), packet().to_string()).unwrap();
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let first = run.question("shop");
+    assert_eq!(run.end().0, Some(3), "blocked");
+    let feature = project.feature("shop");
+    let id = first["question_id"].as_str().unwrap();
+    let next = format!("aop reopen --feature-id shop --question-id {id}");
+    assert!(feature["status_reason"].as_str().unwrap().contains(&next), "{feature}");
+    assert_eq!(events(&project, "shop", "question.opened").len(), 1);
+    let expired = events(&project, "shop", "question.expired");
+    assert_eq!(expired[0]["resolution"]["mode"], "expired", "no engine is there to decide");
+    let settings = std::fs::read_to_string(project.path("aop.yaml")).unwrap();
+    std::fs::write(project.path("aop.yaml"), settings.replace("1000", "0")).unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    let mut run = Running::start(&project, &[]);
+    let second = run.question("shop");
+    assert_ne!(second["question_id"], first["question_id"]);
+    project.answer_to(&second, "Web").data();
+    assert_eq!(run.end().0, Some(0));
+}
