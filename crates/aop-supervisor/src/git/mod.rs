@@ -4,6 +4,7 @@
 mod base;
 mod link;
 mod pen;
+mod repository;
 mod whole;
 
 use crate::settings::Worktrees;
@@ -112,29 +113,6 @@ impl Git {
     /// Where a feature is worked on.
     pub fn worktree(&self, feature: &FeatureId) -> PathBuf {
         self.root.join(".aop").join("worktrees").join(feature.as_str())
-    }
-
-    /// Refuses a folder in which no feature can be worked on, with the next step.
-    pub async fn check_repository(&self) -> Result<(), GitError> {
-        if self.worktrees == Worktrees::Plain {
-            return Ok(());
-        }
-        let root = self.root.display();
-        if self.git(&self.root, &["rev-parse", "--git-dir"]).await.is_err() {
-            // Told apart from a missing program.
-            self.git(&self.root, &["--version"]).await?;
-            return Err(GitError::Unusable {
-                message: format!("{root} is no git repository"),
-                hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then run again".to_owned(),
-            });
-        }
-        if self.head(&self.root).await.is_err() {
-            return Err(GitError::Unusable {
-                message: format!("the git repository in {root} has no commit yet"),
-                hint: "features branch off a commit: `git add -A && git commit -m \"First commit\"`, then run again".to_owned(),
-            });
-        }
-        Ok(())
     }
 
     /// The worktree of a feature, made when it is missing, on its own branch off the head.

@@ -1,0 +1,77 @@
+//! Whether features can be worked on in a folder at all.
+
+use super::{Git, GitError};
+use crate::settings::Worktrees;
+
+impl Git {
+    /// Refuses a folder in which no feature can be worked on, with the next step.
+    pub async fn check_repository(&self) -> Result<(), GitError> {
+        if self.worktrees == Worktrees::Plain {
+            return Ok(());
+        }
+        let root = self.root.display();
+        match self.git(&self.root, &["rev-parse", "--git-dir"]).await {
+            Ok(_) => {}
+            Err(GitError::Failed { said, .. }) if !said.contains(NONE) => return Err(unusable(&root, &said)),
+            Err(GitError::Failed { .. }) => {
+                return Err(GitError::Unusable {
+                    message: format!("{root} is no git repository"),
+                    hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then run again".to_owned(),
+                });
+            }
+            Err(error) => return Err(error),
+        }
+        if self.head(&self.root).await.is_err() {
+            return Err(GitError::Unusable {
+                message: format!("the git repository in {root} has no commit yet"),
+                hint: "features branch off a commit: `git add -A && git commit -m \"First commit\"`, then run again".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What git says where there is no repository, and only there: of one whose link leads nowhere it names the place.
+const NONE: &str = "not a git repository (or any";
+
+/// There is a repository, and git does not take it: it belongs to another user, or is broken.
+fn unusable(root: &std::path::Display<'_>, said: &str) -> GitError {
+    // Git names the command itself, with the folder that it means.
+    let own = said.lines().map(str::trim).find(|line| line.starts_with("git config"));
+    let first = said.lines().next().unwrap_or_default();
+    GitError::Unusable {
+        message: format!("git does not work with the repository in {root}: {first}"),
+        hint: match own {
+            Some(command) => format!("when you trust what is in it: `{command}`, then run again"),
+            None => format!("`cd {root} && git status` says the same; put it in order, then run again"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::tests::{project, told};
+
+    #[tokio::test]
+    async fn a_repository_that_git_does_not_take_is_told_in_its_words_and_not_as_missing() {
+        let (dir, project, _) = project();
+        project.check_repository().await.unwrap();
+        std::fs::remove_dir_all(dir.path().join(".git")).unwrap();
+        std::fs::write(dir.path().join(".git"), "gitdir: elsewhere\n").unwrap();
+        let error = project.check_repository().await.unwrap_err();
+        let (message, hint) = told(&error);
+        assert!(message.contains("not a git repository: ") && message.contains("elsewhere"), "{message}");
+        assert!(hint.contains("git status") && !hint.contains("git init"), "{hint}");
+        std::fs::remove_file(dir.path().join(".git")).unwrap();
+        assert!(told(&project.check_repository().await.unwrap_err()).1.contains("git init"));
+    }
+
+    #[test]
+    fn a_repository_of_another_user_is_told_with_gits_own_way_out() {
+        let said = "fatal: detected dubious ownership in repository at '/srv/shop'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/shop";
+        let error = super::unusable(&std::path::Path::new("/srv/shop/web").display(), said);
+        let (message, hint) = told(&error);
+        assert!(message.contains("dubious ownership in repository at '/srv/shop'"), "{message}");
+        assert!(hint.contains("`git config --global --add safe.directory /srv/shop`"), "{hint}");
+    }
+}
