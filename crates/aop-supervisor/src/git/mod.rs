@@ -2,6 +2,7 @@
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
 mod base;
+mod environment;
 mod link;
 mod pen;
 mod repository;
@@ -430,13 +431,8 @@ impl Git {
 
     async fn run(&self, folder: &Path, args: &[&str], stdin: Stdio) -> Result<String, GitError> {
         let mut command = Command::new("git");
-        command.args(args).current_dir(folder).env_clear().stdin(stdin).kill_on_drop(true);
-        for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+        command.args(args).current_dir(folder).stdin(stdin).kill_on_drop(true);
+        command.env_clear().envs(environment::of(std::env::vars_os()));
         // A worktree that has lost its link is nobody's, and not the project's own checkout above it.
         command.env("GIT_CEILING_DIRECTORIES", self.root.join(".aop").join("worktrees"));
         let output = command.output().await.map_err(|error| GitError::NotInstalled(error.to_string()))?;
