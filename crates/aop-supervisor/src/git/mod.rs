@@ -227,7 +227,8 @@ impl Git {
         self.mend(worktree).await?;
         let pen = Pen::take(worktree).await?;
         self.check_resolved(feature, worktree).await?;
-        if let Err(error) = self.run(worktree, &["add", "-A"], pen.hand()).await {
+        // What is outside of a sparse checkout and not there is no deletion; what an agent put there is part of its work.
+        if let Err(error) = self.run(worktree, &["add", "-A", "--sparse"], pen.hand()).await {
             self.check_addable(feature, worktree).await?;
             return Err(error);
         }
@@ -491,6 +492,28 @@ mod tests {
             assert_eq!(git(&worktree, &["branch", "--show-current"]), "aop/checkout");
             assert_eq!(git(dir.path(), &["show", "aop/checkout:new"]), "text");
         }
+    }
+
+    #[tokio::test]
+    async fn a_file_outside_of_a_sparse_checkout_is_committed_and_those_that_are_not_there_stay() {
+        let (dir, project, id) = project();
+        for folder in ["inside", "outside"] {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+            std::fs::write(dir.path().join(folder).join("old"), "text").unwrap();
+        }
+        git(dir.path(), &["add", "-A"]);
+        git(dir.path(), &["commit", "--quiet", "-m", "second"]);
+        git(dir.path(), &["sparse-checkout", "set", "inside"]);
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        assert!(!worktree.join("outside").exists(), "a worktree is as sparse as the project");
+        std::fs::create_dir(worktree.join("outside")).unwrap();
+        for file in ["inside/new", "outside/new"] {
+            std::fs::write(worktree.join(file), "text").unwrap();
+        }
+        project.commit_all(&id, "third").await.unwrap();
+        let all = git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]);
+        assert_eq!(all, "inside/new\ninside/old\noutside/new\noutside/old");
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), Vec::<String>::new());
     }
 
     #[tokio::test]
