@@ -21,6 +21,13 @@ impl Git {
             }
             Err(error) => return Err(error),
         }
+        let inside = self.git(&self.root, &["rev-parse", "--is-inside-work-tree"]).await?;
+        if inside.trim() != "true" {
+            return Err(GitError::Unusable {
+                message: format!("nothing is checked out in {root}: it belongs to a bare repository, and no feature could be merged there"),
+                hint: "make the project in a folder where a branch is checked out (`git worktree list` names them, `git worktree add main` makes one): `aop init` there".to_owned(),
+            });
+        }
         if self.head(&self.root).await.is_err() {
             return Err(GitError::Unusable {
                 message: format!("the git repository in {root} has no commit yet"),
@@ -50,7 +57,8 @@ fn unusable(root: &std::path::Display<'_>, said: &str) -> GitError {
 
 #[cfg(test)]
 mod tests {
-    use crate::git::tests::{project, told};
+    use crate::git::Git;
+    use crate::git::tests::{git, project, told};
 
     #[tokio::test]
     async fn a_repository_that_git_does_not_take_is_told_in_its_words_and_not_as_missing() {
@@ -64,6 +72,21 @@ mod tests {
         assert!(hint.contains("git status") && !hint.contains("git init"), "{hint}");
         std::fs::remove_file(dir.path().join(".git")).unwrap();
         assert!(told(&project.check_repository().await.unwrap_err()).1.contains("git init"));
+    }
+
+    #[tokio::test]
+    async fn a_folder_of_a_bare_repository_is_refused_and_a_worktree_of_it_is_not() {
+        let (dir, _, _) = project();
+        let top = dir.path().join("layout");
+        git(dir.path(), &["clone", "--quiet", "--bare", ".", "layout/.bare"]);
+        std::fs::write(top.join(".git"), "gitdir: ./.bare\n").unwrap();
+        git(&top, &["worktree", "add", "--quiet", "main"]);
+        for folder in [top.clone(), top.join(".bare")] {
+            let error = Git::new(&folder).check_repository().await.unwrap_err();
+            let (message, hint) = told(&error);
+            assert!(message.contains("bare repository") && hint.contains("aop init"), "{message}: {hint}");
+        }
+        Git::new(&top.join("main")).check_repository().await.unwrap();
     }
 
     #[test]
