@@ -3,6 +3,7 @@
 
 mod base;
 mod environment;
+mod identity;
 mod link;
 mod pen;
 mod repository;
@@ -235,8 +236,9 @@ impl Git {
         self.check_whole(feature, worktree).await?;
         let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
         if changed {
-            let identity = self.identity(worktree).await;
+            let identity = self.identity(worktree).await?;
             let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
+            let message = &identity::message(message);
             args.extend(["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", message]);
             self.run(worktree, &args, pen.hand()).await?;
         }
@@ -348,8 +350,9 @@ impl Git {
             }
             Err(error) => return Err(error),
         };
-        let identity = self.identity(&self.root).await;
+        let identity = self.identity(&self.root).await?;
         let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
+        let message = &identity::message(message);
         args.extend(["commit-tree", &tree, "-p", &head, "-p", commit, "-m", message]);
         Ok(self.git(&self.root, &args).await?.trim().to_owned())
     }
@@ -416,14 +419,6 @@ impl Git {
         let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
         let _ = tokio::fs::remove_file(path.with_extension("lock")).await;
         Ok(Vec::new())
-    }
-
-    /// A name for commits where the user has none.
-    async fn identity(&self, folder: &Path) -> Vec<String> {
-        if self.git(folder, &["config", "user.email"]).await.is_ok() {
-            return Vec::new();
-        }
-        ["-c", "user.name=aop", "-c", "user.email=aop@localhost"].map(str::to_owned).to_vec()
     }
 
     async fn git(&self, folder: &Path, args: &[&str]) -> Result<String, GitError> {
@@ -514,6 +509,17 @@ mod tests {
         let all = git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]);
         assert_eq!(all, "inside/new\ninside/old\noutside/new\noutside/old");
         assert_eq!(project.remove_worktree(&id).await.unwrap(), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn a_message_with_a_sign_that_no_argument_can_hold_is_committed_without_it() {
+        let (_dir, project, id) = project();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        std::fs::write(worktree.join("new"), "text").unwrap();
+        project.commit_all(&id, "the\0shop").await.unwrap();
+        assert_eq!(git(&worktree, &["log", "-1", "--format=%s"]), "the shop");
+        let merge = project.prepare_merge("aop/checkout", "a\0title").await.unwrap();
+        assert_eq!(git(&worktree, &["log", "-1", "--format=%s", &merge]), "a title");
     }
 
     #[tokio::test]
