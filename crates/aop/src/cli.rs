@@ -1,14 +1,14 @@
 //! The command line: global options, the list of commands, and the way from arguments to an exit code.
 
-use crate::commands;
 use crate::near::with_feature;
 use crate::output::live::known_size;
 use crate::output::style::COLOUR;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, Screen, ended, print, report, talk};
+use crate::{access, commands};
 use aop_kernel::Refusal;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -112,8 +112,11 @@ enum Command {
 
 /// Parses, runs, reports. The only place that turns a result into an exit code.
 pub(crate) fn main() -> ExitCode {
-    let mut cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let mut command = Cli::command();
+    let typed = command.try_get_matches_from_mut(std::env::args_os());
+    let read = typed.and_then(|typed| Ok((Cli::from_arg_matches(&typed)?, typed)));
+    let (mut cli, typed) = match read.map_err(|error| error.format(&mut command)) {
+        Ok(read) => read,
         Err(error) => return usage_error(&error),
     };
     cli.global.project = cli.global.project.filter(|folder| !folder.as_os_str().is_empty());
@@ -121,7 +124,7 @@ pub(crate) fn main() -> ExitCode {
     let global = cli.global.clone();
     // A tool says the same through every door.
     let is_tool = matches!(cli.command, Command::Tool(_));
-    let result = run(cli, &screen);
+    let result = access::check(&typed).and_then(|()| run(cli, &screen));
     report(&screen, result.map_err(|refusal| if is_tool { refusal } else { with_feature(&global, refusal) }))
 }
 

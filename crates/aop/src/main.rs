@@ -1,5 +1,6 @@
 //! The `aop` binary: parse, run one command, render what came back, exit.
 
+mod access;
 mod agent;
 mod asking;
 mod cli;

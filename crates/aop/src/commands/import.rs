@@ -1,7 +1,7 @@
 //! `aop import`: takes an export into an empty project. The file is read twice: once to be sure of every line,
 //! then into one commit.
 
-use super::export::{FORMAT, Header, cannot, for_people, hexadecimal};
+use super::export::{FORMAT, Header, cannot, hexadecimal};
 use crate::cli::Global;
 use crate::output::style::bold;
 use crate::output::{CommandResult, Reply};
@@ -35,7 +35,6 @@ const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 /// Checks the file, restores it, and proves that the store now holds what the file promised.
 pub(crate) fn run(global: &Global, args: &ImportArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    for_people(&session, "import into")?;
     let header = check(&args.file)?;
     let entries = Lines::open(&args.file)?.1.map(|entry| entry.map_err(damaged));
     session.wait(session.store().restore(Box::new(entries)))?;

@@ -5,7 +5,6 @@ use crate::output::style::{bold, clean};
 use crate::output::{CommandResult, Reply, warn};
 use crate::project::{Project, operation_id};
 use aop_kernel::ids::FeatureId;
-use aop_kernel::{ErrorCode, Refusal};
 use aop_supervisor::Merged;
 
 /// Merge a feature that is ready into the branch the project is on
@@ -29,10 +28,6 @@ pub(crate) fn run(global: &Global, args: &MergeArgs) -> CommandResult {
     let id = FeatureId::parse(&args.feature_id)?;
     let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
-    if session.caller.role.is_worker() {
-        let message = format!("{} may not merge", session.caller.role);
-        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
-    }
     let merged = aop_supervisor::merge(&session.service, &session.project.root, &id, operation.as_str());
     let merged = session.wait(merged);
     session.project_files();

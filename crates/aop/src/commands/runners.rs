@@ -1,6 +1,5 @@
 //! `aop runners`: who works on a shared project, and giving up one that will not come back.
 
-use super::serve::refuse_agents;
 use super::status::{coloured, has_worker};
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim, green, yellow};
@@ -40,7 +39,6 @@ pub(crate) fn run(global: &Global, args: &RunnersArgs) -> CommandResult {
     match &args.command {
         None => list(&session),
         Some(RunnersCommand::Forget { runner_id }) => {
-            refuse_agents("runners")?;
             let record = session.wait(forget_runner(session.store(), runner_id))?;
             let text =
                 format!("{} is given up; others take what waited for it.", bold(&clean(&record.name())));

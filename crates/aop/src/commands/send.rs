@@ -49,10 +49,6 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
         return Err(refusal.hint("name whose note it is, or leave --from out"));
     }
     let session = Project::find(global)?.open()?;
-    if session.caller.role.is_worker() {
-        let message = format!("{} may not leave notes for workers", session.caller.role);
-        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
-    }
     let feature = session.wait(session.service.feature(&id))?;
     if feature.status.is_terminal() {
         let message = format!("feature '{id}' is {}; no turn will read a note", feature.status);

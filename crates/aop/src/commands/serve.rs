@@ -1,13 +1,11 @@
 //! `aop serve`: the API, MCP, live events and pages over HTTP, for people in a browser and programs elsewhere.
 
-use crate::agent;
 use crate::cli::Global;
 use crate::config::Switch;
 use crate::number::at_least;
 use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
 use crate::project::Project;
-use aop_kernel::{ErrorCode, Refusal};
 use aop_server::{Ended, Ready, Serve, TlsFiles, serve_http};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -58,7 +56,6 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> CommandResult {
-    refuse_agents("serve")?;
     let project = Project::find(global)?;
     let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
     let name = root.file_name().map_or_else(|| "aop".to_owned(), |name| name.to_string_lossy().into_owned());
@@ -95,17 +92,6 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
         Ended::Terminated => Reply::printed(),
         Ended::Interrupted => Reply::printed().exit(INTERRUPTED),
     })
-}
-
-/// What makes or uses a person's credential is not for programs that an engine started.
-pub(super) fn refuse_agents(what: &str) -> Result<(), Refusal> {
-    if !agent::present() {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        ErrorCode::ForbiddenForRole,
-        format!("{} is set: an agent may not use `aop {what}`", agent::AGENT_VARIABLE),
-    ))
 }
 
 /// For a program that listens.

@@ -1,7 +1,6 @@
 //! `aop token create|list|revoke`: who may come in through `aop serve`.
 
 use super::ask::milliseconds;
-use super::serve::refuse_agents;
 use super::tool::parse_role;
 use crate::cli::Global;
 use crate::output::style::{bold, clean, dim};
@@ -59,7 +58,6 @@ enum TokenCommand {
 
 /// Runs the chosen one.
 pub(crate) fn run(global: &Global, args: TokenArgs) -> CommandResult {
-    refuse_agents("token")?;
     let session = Project::find(global)?.open()?;
     match args.command {
         TokenCommand::Create { kind, name, feature_id, role, expires } => {

@@ -37,12 +37,6 @@ pub(crate) fn run(
     only: Option<QuestionId>,
     answered_by: &str,
 ) -> CommandResult {
-    if session.caller.role.is_worker() {
-        return Err(Refusal::new(
-            ErrorCode::ForbiddenForRole,
-            format!("{} may not answer", session.caller.role),
-        ));
-    }
     if let Some(id) = &feature {
         session.wait(session.service.feature(id))?;
     }

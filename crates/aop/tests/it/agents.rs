@@ -43,6 +43,36 @@ fn an_agent_may_not_act_as_human_or_orchestrator() {
 }
 
 #[test]
+fn an_agent_may_not_use_a_command_that_is_for_people_and_changes_nothing_by_trying() {
+    let project = Project::with_feature();
+    let before = crate::support::tree(project.root());
+    for command in [
+        &["store", "copy", "--to", "sqlite"][..],
+        &["store", "copy", "--to", "postgres://nobody@127.0.0.1:1/none"],
+        &["store", "migrate"],
+        &["init"],
+        &["demo"],
+        &["mcp", "install", "gemini"],
+        &["mcp", "uninstall", "gemini"],
+        &["token", "create", "--kind", "operator"],
+        &["serve"],
+        &["runners", "forget", "n_1"],
+        &["run"],
+        &["send", "--feature-id", "shop", "Hurry"],
+        &["attach", "--feature-id", "shop", "--print"],
+        &["merge", "--feature-id", "shop"],
+        &["features", "mode", "shop", "auto"],
+        &["reopen", "--feature-id", "shop", "--question-id", "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W"],
+    ] {
+        let error = project.run_with(command, &[AGENT]).refused("forbidden_for_role", 1);
+        let words: Vec<&str> = command.iter().copied().take_while(|word| !word.starts_with('-')).collect();
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(&format!("`aop {}", words[0])), "{command:?}: {message}");
+    }
+    assert_eq!(crate::support::tree(project.root()), before);
+}
+
+#[test]
 fn an_agent_asks_and_reads_for_its_own_feature_only() {
     let project = Project::with_feature();
     project.create_feature("other");

@@ -88,10 +88,6 @@ pub(crate) fn resume(global: &Global, screen: &Screen, args: ResumeArgs) -> Comm
 
 fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    if session.caller.role.is_worker() {
-        let message = format!("{} may not run agents", session.caller.role);
-        return Err(Refusal::new(ErrorCode::ForbiddenForRole, message));
-    }
     let settings = settings(&session, how)?;
     let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
     let bell = session.project.config.notify.bell && !how.no_bell;
