@@ -51,11 +51,7 @@ impl Handler {
     ) -> Result<Told, Refusal> {
         let id = await_answer(input)?;
         let question = self.question(&id).await?;
-        let sees = match &self.origin {
-            Origin::Process | Origin::Token { reads: true, .. } => self.caller.owns(&question.feature_id),
-            Origin::Token { reads: false, .. } => self.is_asker(&question),
-        };
-        if !sees {
+        if !self.sees(&question, context).await? {
             return Err(Refusal::new(
                 ErrorCode::ForbiddenForRole,
                 format!("question {id} belongs to another feature"),
@@ -64,6 +60,23 @@ impl Handler {
             .fact("question_id", id));
         }
         self.settle(&question, reply, context).await
+    }
+
+    /// Whether this client may wait for it: a question of its feature, or without one, a lone question of its own.
+    async fn sees(&self, question: &Question, context: &RequestContext<RoleServer>) -> Result<bool, Refusal> {
+        if !self.is_lone() {
+            return Ok(self.caller.owns(&question.feature_id));
+        }
+        if self.is_asker(question) {
+            return Ok(true);
+        }
+        // A client whose server was started anew is known by its name alone; it has the id from the one before.
+        let asked = &question.asked;
+        let alike = asked.session_id == self.session(context) && asked.role == self.caller.role;
+        match &self.origin {
+            Origin::Process if alike => Ok(self.service.feature(&question.feature_id).await?.adhoc),
+            Origin::Process | Origin::Token { .. } => Ok(false),
+        }
     }
 
     /// The question of a client that does not name its calls: the first round whose end nobody was told yet. There is

@@ -64,8 +64,8 @@ pub(crate) struct Handler {
 enum Origin {
     /// A client that started this process.
     Process,
-    /// A client with a token, by the token's id. One without a feature may see only what it asked.
-    Token { tag: String, reads: bool },
+    /// A client with a token, by the token's id.
+    Token { tag: String },
 }
 
 /// What is remembered between the calls of one asker: ids, never values.
@@ -108,11 +108,9 @@ impl Handler {
     /// For one call with a token. What an agent's client accepts is not a person's word.
     pub(crate) fn for_token(app: &App, signed: &Signed, gone: watch::Receiver<bool>) -> Self {
         let tag = signed.tag().to_owned();
-        let (caller, reads, elicits) = match signed.bearer() {
-            Bearer::Operator { .. } => (Caller::new(Role::Human), true, true),
-            Bearer::Agent { role, feature, .. } => {
-                (Caller { role: *role, feature: feature.clone() }, feature.is_some(), false)
-            }
+        let (caller, elicits) = match signed.bearer() {
+            Bearer::Operator { .. } => (Caller::new(Role::Human), true),
+            Bearer::Agent { role, feature, .. } => (Caller { role: *role, feature: feature.clone() }, false),
         };
         Handler {
             service: app.service.clone(),
@@ -121,17 +119,25 @@ impl Handler {
             closed: app.stopping.clone(),
             gone,
             memory: app.memories.of(&tag),
-            origin: Origin::Token { tag, reads },
+            origin: Origin::Token { tag },
             elicits,
             signs: signed.answers_as().map(str::to_owned),
             engine: None,
         }
     }
 
+    /// Whether it is an agent without a feature: it asks, and sees what it asked.
+    fn is_lone(&self) -> bool {
+        self.caller.role.is_worker() && self.caller.feature.is_none()
+    }
+
     /// A tool of the contract: the same call as `aop tool call` makes.
     async fn contract(&self, tool: Tool, mut input: Value) -> Result<Envelope, Refusal> {
-        if let Origin::Token { reads: false, .. } = self.origin {
-            return Err(lone_agent(self.caller.role));
+        if self.is_lone() {
+            return Err(match self.origin {
+                Origin::Token { .. } => lone_agent(self.caller.role),
+                Origin::Process => lone_client(self.caller.role),
+            });
         }
         if let Some(name) = self.signs.as_deref().filter(|_| tool == Tool::QuestionAnswer) {
             input["answered_by"] = name.into();
@@ -162,6 +168,16 @@ impl Handler {
             Err(refusal) => outcome::result(Err(refusal)).into(),
         }
     }
+}
+
+/// What a client that was started without a feature is told when it does anything but ask.
+fn lone_client(role: Role) -> Refusal {
+    Refusal::new(
+        aop_kernel::ErrorCode::ForbiddenForRole,
+        "this client belongs to no feature: it may only ask, with ask_user",
+    )
+    .hint("a person binds it to one with `aop mcp install CLIENT --feature-id ID`, or starts `aop mcp --feature-id ID`")
+    .fact("role", role)
 }
 
 /// The protocol's side of a server: who calls is known for a process, and looked up for every request over HTTP.

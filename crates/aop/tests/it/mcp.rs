@@ -51,7 +51,7 @@ fn the_end_of_input_ends_the_server_and_its_output_is_protocol_only() {
 #[test]
 fn what_names_no_tool_is_an_error_of_the_protocol_and_the_server_goes_on() {
     let project = Project::with_feature();
-    let mut client = Client::start(&project, &[]);
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
     let unknown = client.request("tools/call", json!({"name": "feature.destroy", "arguments": {}}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert!(unknown["error"]["message"].as_str().unwrap().contains("feature.get"), "{unknown}");
@@ -66,7 +66,7 @@ fn what_names_no_tool_is_an_error_of_the_protocol_and_the_server_goes_on() {
 #[test]
 fn bad_arguments_are_tool_results_that_name_the_argument() {
     let project = Project::with_feature();
-    let mut client = Client::start(&project, &[]);
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
     let error = client.refused("feature.get", &json!({}), "invalid_argument");
     assert_eq!(error["details"]["argument"], "feature_id");
     let unknown = json!({"feature_id": "shop", "nonsense": 1});
@@ -116,7 +116,7 @@ fn roles_that_may_answer_are_refused_at_the_door() {
 #[test]
 fn every_operation_has_the_same_envelope_through_both_doors() {
     let (here, there) = (Project::with_feature(), Project::with_feature());
-    let mut client = Client::start(&here, &[]);
+    let mut client = Client::start(&here, &["--feature-id", "shop"]);
     let id = |envelope: &Value| envelope["data"]["question_id"].clone();
     let asked = client.call("feature.question_create", &question("shop", "ask"));
     let also = there.tool("feature.question_create", "builder", &question("shop", "ask")).envelope();
@@ -165,7 +165,7 @@ fn alike(envelope: &Value) -> Value {
 #[test]
 fn an_operation_is_replayed_byte_for_byte_through_either_door() {
     let project = Project::with_feature();
-    let mut client = Client::start(&project, &[]);
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
     let text = |client: &mut Client, operation: &str| {
         let id = client.begin_call("feature.question_create", &question("shop", operation));
         client.answer_to(id)["result"]["content"][0]["text"].as_str().unwrap().to_owned()

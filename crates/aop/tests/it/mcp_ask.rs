@@ -226,6 +226,49 @@ fn an_agent_asks_for_its_own_feature_and_waits_for_no_other() {
     agent.refused("ask_user", &json!({"prompt": "And this?"}), "question_conflict_open");
 }
 
+#[test]
+fn a_client_without_a_feature_asks_lone_questions_and_touches_no_other() {
+    let project = Project::with_feature();
+    let blocking = project.ask("op-1");
+    let mut lone = hasty(&project);
+    for (tool, arguments) in [
+        ("feature.get", json!({"feature_id": "shop"})),
+        ("feature.list", json!({})),
+        ("feature.get_context", json!({"feature_id": "shop"})),
+        ("feature.question_list", json!({"feature_id": "shop"})),
+        ("feature.log_append", json!({"feature_id": "shop", "note": "n", "operation_id": "o-1"})),
+        ("feature.question_create", crate::support::question("shop", "o-2")),
+        (
+            "feature.question_withdraw",
+            json!({"feature_id": "shop", "question_id": blocking, "operation_id": "o-3"}),
+        ),
+        ("await_answer", json!({"question_id": blocking})),
+    ] {
+        lone.refused(tool, &arguments, "forbidden_for_role");
+    }
+    assert_eq!(open_questions(&project).len(), 1);
+    // What it asked it may wait for, also when its server was started anew.
+    let id = lone.data("ask_user", &choice())["question_id"].clone();
+    lone.kill();
+    let waits = hasty(&project).data("await_answer", &json!({"question_id": id}));
+    assert_eq!(waits["status"], "pending");
+    let mut planner = Client::start(&project, &["--wait-ms", "0", "--role", "planner"]);
+    planner.refused("await_answer", &json!({"question_id": id}), "forbidden_for_role");
+}
+
+#[test]
+fn nobody_without_the_feature_uses_up_the_answer_of_its_client() {
+    let project = Project::with_feature();
+    let bound = ["--feature-id", "shop", "--wait-ms", "0"];
+    let mut client = Client::start(&project, &bound);
+    let id = client.data("ask_user", &choice())["question_id"].clone();
+    client.kill();
+    answer(&project, "left");
+    hasty(&project).refused("await_answer", &json!({"question_id": id}), "forbidden_for_role");
+    let told = Client::start(&project, &bound).data("ask_user", &choice());
+    assert_eq!((&told["question_id"], &told["answer"]), (&id, &json!("left")));
+}
+
 /// A call that asks for a secret.
 pub(crate) fn secret_form() -> Value {
     let spec = json!({"version": 1, "topic": "t", "questions": [
@@ -265,7 +308,7 @@ fn a_form_comes_back_as_a_mapping_and_its_secret_only_to_the_asker() {
         "s3cret",
         "the same call, the same answer"
     );
-    asker.data("feature.list", &json!({}));
+    asker.call("feature.list", &json!({}));
     let gone = asker.data("await_answer", &wait);
     assert!(!gone.to_string().contains("s3cret"), "received, so forgotten: {gone}");
     assert_eq!(gone["answer"], Value::Null, "what stands in its place is no answer: {gone}");
