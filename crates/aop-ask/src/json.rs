@@ -1,5 +1,6 @@
 //! Reads JSON documents that people and agents wrote, and is stricter than `serde_json` alone: size and
-//! depth are capped, and a key that stands twice in one object is a violation instead of a lost value.
+//! depth are capped, and a key that stands twice in one object, or a whole number that no 64 bits hold, is a
+//! violation instead of a lost value.
 
 use crate::violation::{Report, Violation, join, quote};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -16,15 +17,89 @@ pub const MAX_DEPTH: usize = 64;
 /// Parses what has limits of its own elsewhere.
 ///
 /// # Errors
-/// Why it is no JSON, or which key stands twice, in one sentence.
+/// Why it is no JSON, which key stands twice, or which number would be rounded, in one sentence.
 pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
-    match read(bytes) {
-        Ok(value) => Ok(value),
-        Err(violations) => match violations.into_iter().find(|found| found.code == "duplicate_key") {
-            Some(twice) => Err(twice.message),
-            None => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
-        },
+    let violations = match read(bytes) {
+        Ok(value) => return Ok(value),
+        Err(violations) => violations,
+    };
+    match violations.into_iter().find(|found| matches!(found.code, DUPLICATE_KEY | ROUNDED)) {
+        Some(found) if found.code == ROUNDED => Err(format!("{}; {}", found.message, found.hint)),
+        Some(twice) => Err(twice.message),
+        None => {
+            let value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+            match rounded(bytes) {
+                Some(number) => Err(format!("{}; {AS_TEXT}", inexact(number))),
+                None => Ok(value),
+            }
+        }
     }
+}
+
+const DUPLICATE_KEY: &str = "duplicate_key";
+const ROUNDED: &str = "json_number_rounded";
+
+/// What to do with a number that would be rounded.
+pub const AS_TEXT: &str = "write it as text, in quotes";
+
+/// Whole numbers from here on may not fit into 64 bits.
+const LARGE: f64 = 9_223_372_036_854_775_808.0;
+
+/// A number in a value that was read elsewhere which may have been rounded: whether it was written as a whole number
+/// cannot be seen any more.
+pub fn maybe_rounded(value: &Value) -> Option<&Number> {
+    match value {
+        Value::Number(number) => {
+            Some(number).filter(|number| number.is_f64() && number.as_f64().is_some_and(is_large))
+        }
+        Value::Array(items) => items.iter().find_map(maybe_rounded),
+        Value::Object(map) => map.values().find_map(maybe_rounded),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
+    }
+}
+
+fn is_large(number: f64) -> bool {
+    number.abs() >= LARGE
+}
+
+/// The first whole number of a JSON document that would become the nearest float.
+fn rounded(document: &[u8]) -> Option<&str> {
+    let mut at = 0;
+    while let Some(byte) = document.get(at) {
+        let rest = &document[at..];
+        at += match byte {
+            b'"' => string_length(rest),
+            b'-' | b'0'..=b'9' => {
+                let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
+                let length = rest.iter().take_while(|byte| is_part(byte)).count();
+                let number = std::str::from_utf8(&rest[..length]).ok()?;
+                let is_whole = !number.contains(['.', 'e', 'E']);
+                if is_whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                    return Some(number);
+                }
+                length
+            }
+            _ => 1,
+        };
+    }
+    None
+}
+
+/// How long the string is that the bytes begin with, with both quotation marks.
+fn string_length(bytes: &[u8]) -> usize {
+    let mut escaped = false;
+    let end = bytes.iter().skip(1).position(|byte| {
+        let ends = *byte == b'"' && !escaped;
+        escaped = *byte == b'\\' && !escaped;
+        ends
+    });
+    end.map_or(bytes.len(), |end| end + 2)
+}
+
+fn inexact(number: &str) -> String {
+    let shown: String = number.chars().take(40).collect();
+    let more = if shown.len() < number.len() { "…" } else { "" };
+    format!("the number {shown}{more} cannot be kept exactly")
 }
 
 /// Parses one JSON document.
@@ -42,19 +117,23 @@ pub fn read(bytes: &[u8]) -> Result<Value, Vec<Violation>> {
         );
         return Err(report.into_violations());
     }
-    let mut walk = Walk { depth: 0, too_deep: false, twice: Vec::new() };
+    let mut walk = Walk { depth: 0, too_deep: false, large: false, twice: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = (Node { walk: &mut walk }).deserialize(&mut deserializer);
     let value = value.and_then(|value| deserializer.end().map(|()| value));
+    let rounded = if walk.large { rounded(bytes) } else { None };
     match value {
-        Ok(value) if walk.twice.is_empty() => Ok(value),
+        Ok(value) if walk.twice.is_empty() && rounded.is_none() => Ok(value),
         Ok(_) => {
             for place in walk.twice {
                 let key = place.first().map(String::as_str).unwrap_or_default();
                 let path = place.iter().rev().fold(String::new(), |path, part| join(&path, part));
                 let message = format!("the key {} stands twice in one object", quote(key));
                 let hint = "remove one of the two; neither is taken while both are there";
-                report.add("duplicate_key", &path, message, hint);
+                report.add(DUPLICATE_KEY, &path, message, hint);
+            }
+            if let Some(number) = rounded {
+                report.add(ROUNDED, "", inexact(number), AS_TEXT);
             }
             Err(report.into_violations())
         }
@@ -102,6 +181,8 @@ fn too_deep() -> Vec<Violation> {
 struct Walk {
     depth: usize,
     too_deep: bool,
+    /// Whether a number was read that may have been rounded.
+    large: bool,
     /// Keys that stand twice: the key itself and then what encloses it, from inside out.
     twice: Vec<Vec<String>>,
 }
@@ -164,6 +245,7 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        self.walk.large |= is_large(value);
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number is not finite"))
     }
 
@@ -250,6 +332,23 @@ mod tests {
         let violations = read(br#"{"a":[{"x":1,"x":2}],"b/c":1,"b/c":1}"#).unwrap_err();
         let paths: Vec<_> = violations.iter().map(|violation| violation.path.as_str()).collect();
         assert_eq!(paths, ["/a/0/x", "/b~1c"]);
+    }
+
+    #[test]
+    fn a_whole_number_that_would_be_rounded_is_refused_and_no_other() {
+        for number in ["18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"] {
+            for text in [number.to_owned(), format!(r#"{{"a\\\"1":[2,{number}]}}"#)] {
+                assert_eq!(codes(text.as_bytes()), ["json_number_rounded"], "{text}");
+                let said = read_plainly(text.as_bytes()).unwrap_err();
+                assert!(said.contains(number) && said.contains("as text"), "{said}");
+            }
+            let deep = format!("{}{number}{}", "[".repeat(100), "]".repeat(100));
+            assert!(read_plainly(deep.as_bytes()).unwrap_err().contains(number));
+            assert!(maybe_rounded(&serde_json::from_str(number).unwrap()).is_some());
+        }
+        let fits = r#"[18446744073709551615,-9223372036854775808,6.022e23,"18446744073709551616"]"#;
+        assert_eq!(read(fits.as_bytes()).unwrap(), serde_json::from_str::<Value>(fits).unwrap());
+        assert!(maybe_rounded(&json!([u64::MAX, i64::MIN, 1.5])).is_none());
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::http::auth::Signed;
 use crate::http::mcp::Gone;
 use crate::tokens::{Bearer, lone_agent};
 use crate::{Door, EngineTurn};
+use aop_ask::json::{AS_TEXT, maybe_rounded};
 use aop_kernel::ids::quoted;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{ASK_HUMAN, ASK_USER, AWAIT_ANSWER, Tool};
@@ -154,6 +155,7 @@ impl Handler {
         let input = Value::Object(request.arguments.unwrap_or_default());
         let received = self.memory.secrets.take();
         let outcome = match &*request.name {
+            _ if let Some(refusal) = rounded(&input) => Err(refusal),
             ASK_USER | ASK_HUMAN => self.ask_user(&input, reply, context).await,
             AWAIT_ANSWER => self.await_answer(&input, reply, context).await,
             name => match Tool::find(name) {
@@ -168,6 +170,13 @@ impl Handler {
             Err(refusal) => outcome::result(Err(refusal)).into(),
         }
     }
+}
+
+/// The protocol library has read the arguments: a large number may have been a whole one, and is then another now.
+fn rounded(input: &Value) -> Option<Refusal> {
+    let number = maybe_rounded(input)?;
+    let message = format!("the number {number} in the arguments may not be kept exactly");
+    Some(Refusal::invalid_argument(message).hint(AS_TEXT))
 }
 
 /// What a client that was started without a feature is told when it does anything but ask.

@@ -1,5 +1,7 @@
 //! Bad input gets a message that names the thing, the value and the next step, and changes nothing.
 
+use crate::http_client::Server;
+use crate::mcp_client::Client;
 use crate::support::{Project, question, tree};
 use serde_json::{Value, json};
 
@@ -64,6 +66,44 @@ fn a_slip_in_the_id_of_a_feature_finds_the_feature() {
     let input = json!({"feature_id": "shp"});
     let far = tool(&project, "feature.get", &input, "feature_not_found", 1);
     assert_eq!(far["details"]["hint"], hint, "a tool says the same through every door");
+}
+
+#[test]
+fn a_whole_number_that_cannot_be_kept_exactly_is_refused_at_every_door() {
+    const NUMBER: &str = "18446744073709551616";
+    let project = Project::with_feature();
+    let mut asked = question("shop", "ask");
+    asked["expected_answer"] = json!({"kind": "json"});
+    let id = project.tool("feature.question_create", "builder", &asked).data()["question_id"].clone();
+    let id = id.as_str().unwrap();
+    let told = |error: Value| {
+        let said = format!("{} {}", error["message"], error["details"]["hint"]);
+        assert!(said.contains("exactly") && said.contains("as text"), "{said}");
+    };
+    let answer = format!(r#"{{"n": {NUMBER}}}"#);
+    let typed = ["answer", "--feature-id", "shop", "--question-id", id, "--answer", &answer];
+    told(refused(&project, &typed, "question_invalid_answer", 1));
+    let input = format!(
+        r#"{{"feature_id": "shop", "question_id": "{id}", "answered_by": "me", "operation_id": "o", "answer": {NUMBER}}}"#
+    );
+    let call = ["tool", "call", "feature.question_answer", "--role", "human", "--input", &input];
+    told(refused(&project, &call, "invalid_argument", 2));
+    let server = Server::start(&project);
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
+    let said = server.request("POST", "/api/v1/tools/feature.question_answer", &headers, &input);
+    told(said.refused(400, "invalid_argument"));
+    server.stop();
+    let mut client = Client::start(&project, &["--feature-id", "shop", "--wait-ms", "0"]);
+    client.send_text(&format!(
+        r#"{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {{"name": "feature.question_answer", "arguments": {input}}}}}"#
+    ));
+    let said = client.answer_to(77)["result"]["structuredContent"]["error"].clone();
+    assert_eq!(said["code"], "invalid_argument", "{said}");
+    told(said);
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    let fits = r#"{"n": 18446744073709551615, "x": 6.022e23}"#;
+    project.run(&["answer", "--feature-id", "shop", "--question-id", id, "--answer", fits]).data();
 }
 
 #[test]
