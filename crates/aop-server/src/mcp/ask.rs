@@ -152,6 +152,10 @@ impl Handler {
             // Nobody will read this; the next call has to find the answer as if this one had not been.
             return Ok(Envelope::success(&words::told(question, None)));
         }
+        if self.withholds(question) {
+            // Nothing was handed over: the asker has yet to be told.
+            return Ok(Envelope::success(&words::withheld(question)));
+        }
         let secret = self.reveal(question).await?;
         let envelope = Envelope::success(&words::told(question, secret));
         if !question.is_open() {

@@ -65,20 +65,33 @@ impl Handler {
             return Ok(None);
         }
         let secret = self.service.store.reveal(question.id.clone()).await?;
-        self.memory.secrets.known().shown.insert(question.id.clone());
+        // Another client of the same role may be the asker, started anew, or may not: the asker still wants it then.
+        if self.has_asked(question) {
+            self.memory.secrets.known().shown.insert(question.id.clone());
+        }
         Ok(secret)
     }
 
-    /// Whether this client asked it.
+    /// Whether the answer has a secret that this client is not shown.
+    pub(super) fn withholds(&self, question: &Question) -> bool {
+        let answered = matches!(question.state, QuestionState::Answered { .. });
+        answered && question.whole_answer(None).is_none() && !self.is_asker(question)
+    }
+
+    /// Whether this client asked it, or may have: it has the role and the feature of the asker.
     pub(super) fn is_asker(&self, question: &Question) -> bool {
         let own = self.caller.feature.as_ref() == Some(&question.feature_id);
-        let asked = match &self.origin {
+        self.has_asked(question) || (own && self.caller.role == question.asked.role)
+    }
+
+    /// Whether this client itself asked it.
+    fn has_asked(&self, question: &Question) -> bool {
+        match &self.origin {
             Origin::Process => self.memory.secrets.known().asked.contains(&question.id),
             // The tag stands last in a session's name, and the server writes it.
-            Origin::Token { tag, .. } => {
+            Origin::Token { tag } => {
                 question.asked.session_id.rsplit_once('@').is_some_and(|(_, end)| end == tag)
             }
-        };
-        asked || (own && self.caller.role == question.asked.role)
+        }
     }
 }

@@ -18,6 +18,17 @@ pub(super) fn told(question: &Question, secret: Option<Value>) -> Value {
     data
 }
 
+/// The same for a client that is not the asker, when the answer holds a secret.
+pub(super) fn withheld(question: &Question) -> Value {
+    let mut data = told(question, None);
+    data["text"] = json!(WITHHELD);
+    data
+}
+
+/// Answered, and not for this client.
+const WITHHELD: &str = "SECRET: the question was answered with a secret that only its asker is shown. Do not guess it. If \
+    you asked it before your connection was started anew, make the same ask_user call again.";
+
 fn status(question: &Question) -> &'static str {
     match &question.state {
         QuestionState::Open => "pending",

@@ -301,6 +301,7 @@ fn a_form_comes_back_as_a_mapping_and_its_secret_only_to_the_asker() {
     let mut other = hasty(&project);
     let shown = other.data("await_answer", &json!({"question_id": id}));
     assert!(!shown.to_string().contains("s3cret"), "{shown}");
+    assert!(shown["text"].as_str().unwrap().starts_with("SECRET"), "it is stored: {shown}");
     let wait = json!({"question_id": id});
     assert_eq!(asker.data("await_answer", &wait)["answer"]["key"], "s3cret");
     assert_eq!(
@@ -313,6 +314,38 @@ fn a_form_comes_back_as_a_mapping_and_its_secret_only_to_the_asker() {
     assert!(!gone.to_string().contains("s3cret"), "received, so forgotten: {gone}");
     assert_eq!(gone["answer"], Value::Null, "what stands in its place is no answer: {gone}");
     assert!(gone["text"].as_str().unwrap().starts_with("LOST"), "{gone}");
+}
+
+#[test]
+fn a_secret_stays_for_its_asker_when_another_client_of_its_role_was_shown_it() {
+    let project = Project::with_feature();
+    let bound = ["--feature-id", "shop", "--wait-ms", "0"];
+    let mut asker = Client::start(&project, &bound);
+    let id = asker.data("ask_user", &secret_form())["question_id"].clone();
+    answer(&project, r#"{"key": "s3cret"}"#);
+    let wait = json!({"question_id": id});
+    let mut other = Client::start(&project, &bound);
+    assert_eq!(
+        other.data("await_answer", &wait)["answer"]["key"],
+        "s3cret",
+        "it may be the asker, started anew"
+    );
+    other.call("feature.list", &json!({}));
+    assert_eq!(other.close().code, Some(0));
+    assert_eq!(asker.data("await_answer", &wait)["answer"]["key"], "s3cret");
+    assert_eq!(asker.close().code, Some(0));
+    assert_eq!(project.kept_secret(&id), None);
+}
+
+#[test]
+fn whoever_is_not_shown_a_secret_does_not_use_it_up() {
+    let project = Project::with_feature();
+    let mut asker = hasty(&project);
+    let id = asker.data("ask_user", &secret_form())["question_id"].clone();
+    answer(&project, r#"{"key": "s3cret"}"#);
+    hasty(&project).data("await_answer", &json!({"question_id": id}));
+    let told = asker.data("ask_user", &secret_form());
+    assert_eq!((&told["question_id"], &told["answer"]["key"]), (&id, &json!("s3cret")));
 }
 
 #[test]
