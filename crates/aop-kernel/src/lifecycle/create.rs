@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub struct CreateQuestion {
     pub feature_id: FeatureId,
     pub asked: Arc<Asked>,
-    pub timeout_ms: Option<u64>,
     /// Creates the feature under this title when there is none: `aop ask` without a feature.
     pub adhoc_title: Option<String>,
 }
@@ -39,7 +38,7 @@ impl CreateQuestion {
         let resume_status = ResumeStatus::Known(draft.feature()?.status);
         admit(&draft, self.asked.blocking, rules)?;
         let shown = self.asked.blocking.then(|| resume_status.clone());
-        open(&mut draft, Arc::clone(&self.asked), self.timeout_ms, resume_status, None, rules);
+        open(&mut draft, Arc::clone(&self.asked), resume_status, None, rules);
         let data = Opened {
             question_id: &draft.moment.question_id,
             status: QuestionStatus::Open,
@@ -99,7 +98,6 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
 pub(super) fn open(
     draft: &mut Draft<'_>,
     asked: Arc<Asked>,
-    timeout_ms: Option<u64>,
     resume_status: ResumeStatus,
     reopened_from: Option<QuestionId>,
     rules: &Rules,
@@ -107,12 +105,13 @@ pub(super) fn open(
     let policy = &rules.human_input;
     let now = draft.moment.now;
     let (id, blocking, role) = (draft.moment.question_id.clone(), asked.blocking, asked.role);
+    let expires_at = policy.deadline(now, asked.timeout_ms);
     let question = Question {
         id: id.clone(),
         feature_id: draft.request.command.feature_id().clone(),
         asked,
         created_at: now,
-        expires_at: policy.deadline(now, timeout_ms),
+        expires_at,
         expiry_policy: ExpiryPolicy { strict: policy.strict, on_timeout: policy.on_timeout },
         resume_status: blocking.then_some(resume_status),
         reopened_from,

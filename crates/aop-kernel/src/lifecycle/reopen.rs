@@ -36,23 +36,16 @@ impl Reopen {
             draft.emit(Event::Noted { note: format!("reopened {}: {note}", old.id) });
         }
         let resume_status = old.resume_status.clone().unwrap_or(ResumeStatus::Known(status));
-        let timeout_ms = asked_for(&old);
         let mut asked = Arc::clone(&old.asked);
         if asked.engine_ref.is_some() && !draft.feature()?.work.waits_for(&old) {
             // Its session was told that there is no answer: no call of it waits for one any more.
             Arc::make_mut(&mut asked).engine_ref = None;
         }
-        open(&mut draft, asked, timeout_ms, resume_status, Some(old.id), rules);
+        open(&mut draft, asked, resume_status, Some(old.id), rules);
         let id = &draft.moment.question_id;
         let data = json!({"question_id": id, "status": "open", "feature_status": draft.status()});
         Ok(draft.finish(&data))
     }
-}
-
-/// How long the old question waited, so that the new one waits no longer.
-fn asked_for(old: &Question) -> Option<u64> {
-    let deadline = old.expires_at?;
-    u64::try_from(deadline.as_millis() - old.created_at.as_millis()).ok()
 }
 
 fn not_closed(question: &Question) -> Refusal {

@@ -251,6 +251,8 @@ pub struct Asked {
     pub interaction: Option<Map<String, Value>>,
     /// Who decides when nobody answers and the timeout is not strict.
     pub default_decision_policy: DecisionPolicy,
+    /// How long it asked to wait, if it did; the policy of the time of asking gives no more.
+    pub timeout_ms: Option<u64>,
     /// Which engine session asked.
     pub engine_ref: Option<EngineRef>,
 }

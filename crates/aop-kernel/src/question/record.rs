@@ -1,5 +1,5 @@
 //! The question record as it stands in `questions.json`, in lists and in the store: flat, every field
-//! present, names of the contract.
+//! present (but `timeout_ms` only where the asker gave one), names of the contract.
 
 use super::{
     Asked, EngineRef, ExpectedAnswer, ExpiryPolicy, Question, QuestionState, QuestionStatus, QuestionType,
@@ -30,6 +30,7 @@ pub(super) struct QuestionRecord {
     spec: Option<QuestionSpec>,
     interaction: Option<Map<String, Value>>,
     default_decision_policy: DecisionPolicy,
+    timeout_ms: Option<u64>,
     expiry_policy: ExpiryPolicy,
     engine_ref: Option<EngineRef>,
     created_at: Timestamp,
@@ -58,6 +59,8 @@ struct Written<'a> {
     spec: Option<&'a QuestionSpec>,
     interaction: Option<&'a Map<String, Value>>,
     default_decision_policy: DecisionPolicy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
     expiry_policy: ExpiryPolicy,
     engine_ref: Option<&'a EngineRef>,
     created_at: Timestamp,
@@ -96,6 +99,7 @@ impl Serialize for Question {
             spec: asked.spec.as_ref(),
             interaction: asked.interaction.as_ref(),
             default_decision_policy: asked.default_decision_policy,
+            timeout_ms: asked.timeout_ms,
             expiry_policy: self.expiry_policy,
             engine_ref: asked.engine_ref.as_ref(),
             created_at: self.created_at,
@@ -145,6 +149,7 @@ impl TryFrom<QuestionRecord> for Question {
                 spec: record.spec,
                 interaction: record.interaction,
                 default_decision_policy: record.default_decision_policy,
+                timeout_ms: record.timeout_ms,
                 engine_ref: record.engine_ref,
             }),
             created_at: record.created_at,

@@ -282,7 +282,6 @@ fn question_create(
     };
     let interaction = args.optional_object("interaction")?;
     let wanted: Option<DecisionPolicy> = args.optional_one_of("default_decision_policy", POLICIES)?;
-    let timeout_ms = args.optional_number("timeout_ms")?;
     let asked = Asked {
         blocking: args.optional_bool("blocking")?.unwrap_or(true),
         question_type,
@@ -294,9 +293,10 @@ fn question_create(
         spec,
         interaction,
         default_decision_policy: question_type.decision_policy(wanted),
+        timeout_ms: args.optional_number("timeout_ms")?,
         engine_ref: None,
     };
-    let command = CreateQuestion { feature_id, asked: Arc::new(asked), timeout_ms, adhoc_title: None };
+    let command = CreateQuestion { feature_id, asked: Arc::new(asked), adhoc_title: None };
     let digest = command.digest(caller.role);
     Ok((Command::CreateQuestion(Box::new(command)), digest))
 }
@@ -337,7 +337,7 @@ impl CreateQuestion {
             role: asked.role,
             session_id: &asked.session_id,
             spec: spec.as_ref().map(Sorted),
-            timeout_ms: self.timeout_ms,
+            timeout_ms: asked.timeout_ms,
         };
         digest(Tool::QuestionCreate.name(), role, &normal)
     }

@@ -20,6 +20,7 @@ on_every_backend!(
     rule_08_withdraw_returns_the_feature_to_resume_status,
     rule_08_withdraw_by_the_asker_the_orchestrator_or_a_human,
     rule_08_reopen_asks_again_with_the_original_resume_status,
+    rule_08_reopen_waits_as_long_as_the_policy_says_then_and_no_longer_than_was_asked_for,
     rule_08_reopen_only_what_expired_or_was_withdrawn_and_only_by_a_human,
     rule_09_answers_persist_when_nobody_is_alive,
     rule_10_everything_resolves_under_the_selected_project_root,
@@ -233,6 +234,35 @@ async fn rule_08_reopen_asks_again_with_the_original_resume_status(w: &World) {
     assert_eq!(is["expires_at"], at(2 * QUARTER));
     w.answer("a", &new, json!("left")).await.unwrap();
     assert_eq!(w.status("a").await, Status::Qa, "not blocked, where it was when it was asked again");
+}
+
+async fn rule_08_reopen_waits_as_long_as_the_policy_says_then_and_no_longer_than_was_asked_for(w: &World) {
+    w.feature("a").await;
+    let again = async |old: &str| {
+        let new = w.reopen("a", old).await.unwrap()["question_id"].as_str().unwrap().to_owned();
+        w.withdraw("a", &new).await.unwrap();
+        (w.record(&new).await["expires_at"].clone(), new)
+    };
+    let asked = async |changes: Value| {
+        let id = w.ask_with("a", changes).await.unwrap()["question_id"].as_str().unwrap().to_owned();
+        w.withdraw("a", &id).await.unwrap();
+        id
+    };
+    let plain = asked(json!({})).await;
+    let short = asked(json!({"timeout_ms": 5_000})).await;
+    let long = asked(json!({"timeout_ms": 2 * QUARTER})).await;
+    assert_eq!(w.record(&plain).await.get("timeout_ms"), None);
+    assert_eq!(w.record(&long).await["expires_at"], at(QUARTER), "the policy gives no more");
+    w.policy(|policy| policy.timeout_ms = 3 * u64::try_from(QUARTER).unwrap());
+    assert_eq!(again(&plain).await.0, at(3 * QUARTER));
+    assert_eq!(again(&long).await.0, at(2 * QUARTER), "what it asked for and was not given then");
+    let (deadline, twice) = again(&short).await;
+    assert_eq!(deadline, at(5_000));
+    assert_eq!(again(&twice).await.0, at(5_000));
+    w.policy(|policy| policy.timeout_ms = 2_000);
+    assert_eq!(again(&short).await.0, at(2_000));
+    w.policy(|policy| policy.timeout_ms = 0);
+    assert_eq!(again(&plain).await.0, Value::Null);
 }
 
 async fn rule_08_reopen_only_what_expired_or_was_withdrawn_and_only_by_a_human(w: &World) {
