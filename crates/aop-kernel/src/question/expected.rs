@@ -4,6 +4,7 @@
 use super::Asked;
 use crate::envelope::Refusal;
 use crate::policy::Rules;
+use aop_ask::spec::RESERVED_LABELS;
 use aop_ask::{AnswerSpec, Answers, QuestionSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,6 +101,11 @@ impl ExpectedAnswer {
                 }
                 if let Some(index) = choices.iter().position(|choice| choice.trim_start().is_empty()) {
                     return wrong(format!("expected_answer.choices[{index}] is blank"));
+                }
+                if let Some(label) = choices.iter().find(|label| RESERVED_LABELS.contains(&label.as_str())) {
+                    return wrong(format!(
+                        "expected_answer.choices has '{label}', which is reserved for navigation"
+                    ));
                 }
                 if let Some(twice) = first_repeated(choices) {
                     return wrong(format!("expected_answer.choices has '{twice}' twice"));

@@ -3,6 +3,7 @@
 use super::{Ask, QuestionType, Reply};
 use crate::interaction::{DecisionPolicy, Interaction, InteractionId, read_choice};
 use crate::native::non_blank;
+use aop_ask::spec::RESERVED_LABELS;
 use serde_json::{Map, Value, json};
 
 /// What an object at the end of a message says.
@@ -148,10 +149,11 @@ fn usable_expectation(expected: &Value) -> Option<Map<String, Value>> {
     Some(kept)
 }
 
-/// A list of distinct texts, none of them blank.
+/// A list of distinct texts, none of them blank or a label that is reserved.
 fn distinct_texts(value: Option<&Value>) -> Option<Vec<String>> {
     let items = value?.as_array()?.iter().map(|item| non_blank(Some(item)).map(str::to_owned));
     let items: Vec<String> = items.collect::<Option<_>>()?;
     let is_distinct = items.iter().enumerate().all(|(n, item)| !items[..n].contains(item));
-    (is_distinct && !items.is_empty()).then_some(items)
+    let is_free = !items.iter().any(|item| RESERVED_LABELS.contains(&item.as_str()));
+    (is_distinct && is_free && !items.is_empty()).then_some(items)
 }

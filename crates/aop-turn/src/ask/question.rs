@@ -97,6 +97,7 @@ mod tests {
                 json!({"kind": "json", "schema": {"type": "object"}, "choices": []}),
                 json!({"kind": "json", "schema": {"type": "object"}}),
             ),
+            (json!({"kind": "single_choice", "choices": ["a", "__other__"]}), Value::Null),
             (json!({"kind": "form"}), Value::Null),
             (json!("yes"), Value::Null),
         ] {

@@ -204,7 +204,7 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
     let build = |field: &Value| {
         QuestionSpec::from_json(&json!({"version": 1, "topic": "question", "questions": [field]}))
     };
-    // Choices that no form can have (reserved labels) are typed instead.
+    // Choices that no form can have (reserved labels, in records of earlier versions) are typed instead.
     let typed = json!({"id": ONLY, "header": "Answer", "question": asked.prompt, "required": true, "kind": "free_text"});
     build(&field).or_else(|_| build(&typed)).map_err(|violations| {
         let found = violations.first().map(|found| found.message.clone()).unwrap_or_default();

@@ -79,6 +79,8 @@ async fn arguments_of_an_expectation_are_checked_when_asked(w: &World) {
         json!({"kind": "single_choice", "choices": []}),
         json!({"kind": "multi_choice", "choices": ["x", "x"]}),
         json!({"kind": "single_choice", "choices": ["x", " "]}),
+        json!({"kind": "single_choice", "choices": ["x", "__other__"]}),
+        json!({"kind": "multi_choice", "choices": ["__done__", "x"]}),
         json!({"kind": "free_text", "choices": ["x"]}),
         json!({"kind": "free_text", "allow_other": true}),
         json!({"kind": "form"}),
