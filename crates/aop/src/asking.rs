@@ -37,8 +37,16 @@ pub(crate) struct Closed {
     pub(crate) answer: Option<Value>,
 }
 
-/// Asks and waits. `None` when the human at this terminal pressed Ctrl-C.
-pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Closed>, Refusal> {
+/// What came of the wait.
+pub(crate) enum Waited {
+    /// The question has come to its end.
+    Closed(Closed),
+    /// The wait was interrupted; the question stays open.
+    Left(Question),
+}
+
+/// Asks and waits.
+pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refusal> {
     // Before the question is there: whoever sees it may interrupt.
     let interrupts = session.notice_interrupts()?;
     let question = create(session, asking)?;
@@ -62,11 +70,12 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
     }
     let Some(question) = wait_until_closed(session, &question, here, interrupts)? else {
         talk(&format!(
-            "The question stays open as {}. Answer it with\n  {}",
+            "The question stays open as {}. Answer it with\n  {}\nTo go on waiting, {}.",
             question.id,
-            to_answer(&question)
+            to_answer(&question),
+            again(&asking.operation)
         ));
-        return Ok(None);
+        return Ok(Waited::Left(question));
     };
     session.project_files();
     let answer = match &question.state {
@@ -77,7 +86,12 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Option<Close
         }
         QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
     };
-    Ok(Some(Closed { question, answer }))
+    Ok(Waited::Closed(Closed { question, answer }))
+}
+
+/// How to go on after an interrupted wait.
+pub(crate) fn again(operation: &OperationId) -> String {
+    format!("run the same command with --operation-id {operation}")
 }
 
 impl Closed {

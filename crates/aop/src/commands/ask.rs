@@ -1,15 +1,16 @@
 //! `aop ask`: any script asks a human and waits for the answer.
 
 use super::spec::load;
-use crate::asking::{Asking, Closed, put};
+use crate::asking::{Asking, Closed, Waited, again, put};
 use crate::cli::Global;
 use crate::output::question::{card, shown};
 use crate::output::{CommandResult, INTERRUPTED, Reply, print, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::OperationId;
+use aop_kernel::question::Question;
 use aop_kernel::{Envelope, Refusal};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// Ask a human and wait for the answer
@@ -19,7 +20,7 @@ use std::path::PathBuf;
   answer=$(aop ask \"Deploy now?\" --choice yes --choice no --plain) || exit
   aop ask \"Settings for the release\" --spec release.json --timeout 10m
 
-Exit codes: 0 answered, 3 expired or withdrawn. Interrupted and run again with the same \
+Exit codes: 0 answered, 3 expired or withdrawn, 130 interrupted. Interrupted and run again with the same \
 --operation-id it goes on waiting for the same question.")]
 pub(crate) struct AskArgs {
     /// The question
@@ -68,7 +69,10 @@ pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
         question_type: &args.question_type,
         operation,
     };
-    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
+    let closed = match put(&session, &asking)? {
+        Waited::Closed(closed) => closed,
+        Waited::Left(question) => return Ok(left(args, &asking.operation, &question)),
+    };
     let reply = reply(args, &asking.operation, &closed);
     closed.delivered(&session)?;
     Ok(reply)
@@ -85,15 +89,28 @@ fn reply(args: &AskArgs, operation: &OperationId, closed: &Closed) -> Reply {
         }
         return Reply::printed().exit(exit);
     }
+    let reply = if answer.is_some() { Reply::document } else { Reply::ok };
+    reply(Envelope::success(&data(question, answer.as_ref(), operation)), text).exit(exit)
+}
+
+/// The wait was interrupted, which a person has been told.
+fn left(args: &AskArgs, operation: &OperationId, question: &Question) -> Reply {
+    if args.plain {
+        return Reply::printed().exit(INTERRUPTED);
+    }
+    let mut data = data(question, None, operation);
+    data["hint"] = json!(again(operation));
+    Reply::for_programs(Envelope::success(&data)).exit(INTERRUPTED)
+}
+
+fn data(question: &Question, answer: Option<&Value>, operation: &OperationId) -> Value {
     let record = json!(question);
     let field = |key: &str| record[key].clone();
-    let data = json!({
+    json!({
         "question_id": field("question_id"), "feature_id": field("feature_id"), "status": field("status"),
         "answer": answer, "answered_by": field("answered_by"), "answered_at": field("answered_at"),
         "resolution": field("resolution"), "operation_id": operation,
-    });
-    let reply = if answer.is_some() { Reply::document } else { Reply::ok };
-    reply(Envelope::success(&data), text).exit(exit)
+    })
 }
 
 /// "90s", "15m", "2h", "1h 30m" as milliseconds.

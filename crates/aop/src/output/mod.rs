@@ -35,6 +35,11 @@ impl Reply {
         Reply { show: print, ..Reply::ok(envelope, text) }
     }
 
+    /// A success of which a person was told already.
+    pub(crate) fn for_programs(envelope: Envelope) -> Self {
+        Reply { show: |_| (), ..Reply::ok(envelope, "") }
+    }
+
     /// The command has printed what there is to print.
     pub(crate) fn printed() -> Self {
         Reply { envelope: None, text: String::new(), show: print, exit: 0 }

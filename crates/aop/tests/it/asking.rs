@@ -92,12 +92,31 @@ fn an_interrupted_wait_exits_with_130_and_leaves_the_question_open() {
         std::process::Command::new("kill").args(["-INT", &asking.id().to_string()]).status().unwrap();
     assert!(status.success());
     let run = wait(asking);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(130), ""));
+    assert_eq!(run.code, Some(130), "{run:?}");
+    let data = run.envelope()["data"].clone();
+    assert_eq!((&data["status"], &data["question_id"]), (&json!("open"), &question["question_id"]));
+    let operation = data["operation_id"].as_str().unwrap();
+    let again = format!("--operation-id {operation}");
+    assert!(data["hint"].as_str().unwrap().contains(&again) && run.stderr.contains(&again), "{run:?}");
     let id = |key: &str| question[key].as_str().unwrap();
     let command =
         format!("aop answer --feature-id {} --question-id {} --answer", id("feature_id"), id("question_id"));
     assert!(run.stderr.contains("stays open") && run.stderr.contains(&command), "{run:?}");
-    assert_eq!(project.run(&["questions"]).data()["items"].as_array().unwrap().len(), 1);
+    let waits = ask(&project, &["Anybody?", "--operation-id", operation]);
+    project.answer_to(&question, "yes").data();
+    assert_eq!(wait(waits).data()["question_id"], question["question_id"]);
+    assert_eq!(project.run(&["questions", "--status", "all"]).data()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_interrupted_wait_for_a_plain_answer_prints_no_answer() {
+    let project = Project::new();
+    let asking = ask(&project, &["Anybody?", "--plain"]);
+    project.opened_question();
+    std::process::Command::new("kill").args(["-TERM", &asking.id().to_string()]).status().unwrap();
+    let run = wait(asking);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(130), ""));
+    assert!(run.stderr.contains("--operation-id op_"), "{run:?}");
 }
 
 #[test]

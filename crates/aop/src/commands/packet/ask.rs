@@ -2,11 +2,11 @@
 //! `answer_path`, which is written once and never over something else.
 
 use super::{locate, told};
-use crate::asking::{Asking, Closed, put};
+use crate::asking::{Asking, Closed, Waited, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
 use crate::commands::spec::load;
-use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
+use crate::output::{CommandResult, INTERRUPTED, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::AnswerSpec;
 use aop_ask::gate::{Gate, GateState, Packet};
@@ -60,7 +60,10 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
         question_type: "clarification",
         operation,
     };
-    let Some(closed) = put(&session, &asking)? else { return Ok(Reply::printed().exit(INTERRUPTED)) };
+    let closed = match put(&session, &asking)? {
+        Waited::Closed(closed) => closed,
+        Waited::Left(_) => return Ok(told(&GateState::Missing, Some(gate)).exit(INTERRUPTED)),
+    };
     let Some(record) = record(gate, &closed)? else { return Ok(told(&GateState::Missing, Some(gate))) };
     // Looked up again: the project may have changed while the human thought.
     let place = locate(&session.project, &args.file, gate)?;
