@@ -20,8 +20,7 @@ pub(super) fn page(lines: &Lines) -> String {
              machine. The disk synced {} appended records a second, as seen between the measurements. Other work may have \
              been going on: read the ratios. The *floor* does the same two durable commits with the bare database and \
              nothing else, in turns with the rest, on the same disk: a question's record of 600 bytes, then its answer, \
-             each with an event and with its operation in a list without doubles. Names of questions and operations are made as \
-             the commands make them.",
+             each with an event and with its operation in a list without doubles.",
             text("date"),
             text("commit"),
             machine["cores"],
