@@ -78,7 +78,7 @@ pub async fn merge(
         .prepare_merge(&commit, &message_of(&feature))
         .await
         .map_err(|error| conflict(&feature, &into, error))?;
-    git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, &error))?;
+    git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, error))?;
     git.keep_prepared(id, &merge_commit).await?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
     let receipt = match service.submit(runner_request(command, operation, SURFACE)?).await {
@@ -113,14 +113,19 @@ fn message_of(feature: &Feature) -> String {
     format!("Merge feature {}: {}", feature.id, feature.title)
 }
 
-/// Files of the project that git does not know stand where the feature has some of its own.
-fn in_the_way(into: &str, error: &GitError) -> Refusal {
-    let said = match error {
-        GitError::Failed { said, .. } => said.trim().replace('\n', ", "),
-        other => other.to_string(),
+/// Files of the project stand where the feature has some of its own.
+fn in_the_way(into: &str, error: GitError) -> Refusal {
+    let cannot = |said: &str| {
+        Refusal::new(ErrorCode::VersionConflict, format!("{into} cannot be moved to the merge: {said}"))
     };
-    Refusal::new(ErrorCode::VersionConflict, format!("{into} cannot be moved to the merge: {said}"))
-        .hint("move these files away or commit them, then merge again; nothing was changed")
+    match error {
+        GitError::InTheWay(files) => cannot(&GitError::InTheWay(files.clone()).to_string())
+            .hint("move them away, then merge again; nothing was changed")
+            .fact("files", files),
+        GitError::Failed { said, .. } => cannot(&said.trim().replace('\n', ", "))
+            .hint("move these files away or commit them, then merge again; nothing was changed"),
+        other => other.into(),
+    }
 }
 
 /// Why there is nothing to merge here: nobody has worked on it, or the work is elsewhere.
@@ -258,7 +263,7 @@ async fn bring_in(
             other => other.into(),
         })?
     };
-    git.can_move_to(&next).await.map_err(|error| in_the_way(into, &error))?;
+    git.can_move_to(&next).await.map_err(|error| in_the_way(into, error))?;
     git.fast_forward(&next).await.map_err(|error| {
         stuck(format!("{into} could not be moved there: {error}"))
             .hint(format!("bring it in with `git merge {source}`, then `aop merge --feature-id {id}`"))

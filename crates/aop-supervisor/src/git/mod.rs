@@ -2,6 +2,7 @@
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
 mod base;
+mod checkout;
 mod environment;
 mod identity;
 mod link;
@@ -14,8 +15,9 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
 pub(crate) use base::Base;
 use pen::Pen;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 use tokio::process::Command;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -36,6 +38,9 @@ pub enum GitError {
     /// Two changes of these files do not go together.
     #[error("the branch does not merge: {}", .0.join(", "))]
     Conflict(Vec<String>),
+    /// Files of the user, unknown to git or ignored by it, stand where a commit has its own.
+    #[error("it has files of its own where these are, which git does not know or ignores: {}", .0.join(", "))]
+    InTheWay(Vec<String>),
     /// Git refused.
     #[error("`git {command}` failed: {said}")]
     Failed {
@@ -58,6 +63,9 @@ impl From<GitError> for Refusal {
             GitError::Conflict(_) => Refusal::new(ErrorCode::VersionConflict, message).hint(
                 "nothing was changed; merge the current branch into the feature's branch and resolve there",
             ),
+            GitError::InTheWay(files) => Refusal::new(ErrorCode::VersionConflict, message)
+                .hint("move them away, then try again; nothing was changed")
+                .fact("files", files),
             GitError::Failed { .. } => Refusal::new(ErrorCode::Internal, message)
                 .hint("run the command by hand in the project to see more"),
         }
@@ -324,16 +332,6 @@ impl Git {
         Some(said.trim().to_owned())
     }
 
-    /// Tracked files that differ from the head.
-    pub async fn dirty_files(&self) -> Result<Vec<String>, GitError> {
-        Ok(changed_files(&self.git(&self.root, &["status", "--porcelain", "--untracked-files=no"]).await?))
-    }
-
-    /// Whether the files of the project would let the head move to this commit. Changes nothing.
-    pub async fn can_move_to(&self, commit: &str) -> Result<(), GitError> {
-        self.git(&self.root, &["read-tree", "-m", "-u", "-n", "HEAD", commit]).await.map(drop)
-    }
-
     /// Makes the merge of `commit` into the head as an object that nothing points at yet.
     pub async fn prepare_merge(&self, commit: &str, message: &str) -> Result<String, GitError> {
         let head = self.head(&self.root).await?;
@@ -374,11 +372,6 @@ impl Git {
             return true;
         }
         self.git(&self.root, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await.is_ok()
-    }
-
-    /// Moves the branch that the project is on forward to a prepared merge.
-    pub async fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
-        self.git(&self.root, &["merge", "--ff-only", "--quiet", commit]).await.map(drop)
     }
 
     /// Whether the head, or another name of a commit, has this commit in its history.
@@ -426,22 +419,46 @@ impl Git {
     }
 
     async fn run(&self, folder: &Path, args: &[&str], stdin: Stdio) -> Result<String, GitError> {
+        let output = self.output(folder, args, stdin).await?;
+        if output.status.success() {
+            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        }
+        Err(failed(args, &output))
+    }
+
+    /// What git said, in bytes: the name of a file need not be text.
+    async fn bytes<Arg: AsRef<OsStr>>(&self, folder: &Path, args: &[Arg]) -> Result<Vec<u8>, GitError> {
+        let output = self.output(folder, args, Stdio::null()).await?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        Err(failed(args, &output))
+    }
+
+    async fn output<Arg: AsRef<OsStr>>(
+        &self,
+        folder: &Path,
+        args: &[Arg],
+        stdin: Stdio,
+    ) -> Result<Output, GitError> {
         let mut command = Command::new("git");
         command.args(args).current_dir(folder).stdin(stdin).kill_on_drop(true);
         command.env_clear().envs(environment::of(std::env::vars_os()));
         // A worktree that has lost its link is nobody's, and not the project's own checkout above it.
         command.env("GIT_CEILING_DIRECTORIES", self.root.join(".aop").join("worktrees"));
-        let output = command.output().await.map_err(|error| GitError::NotInstalled(error.to_string()))?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-        }
-        let said = [&output.stderr[..], &output.stdout[..]]
-            .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
-        let shown: Vec<&str> = args.iter().copied().filter(|arg| !arg.contains("user.")).collect();
-        Err(GitError::Failed {
-            command: shown.join(" "),
-            said: said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
-        })
+        command.output().await.map_err(|error| GitError::NotInstalled(error.to_string()))
+    }
+}
+
+/// Git refused, in its own words.
+fn failed<Arg: AsRef<OsStr>>(args: &[Arg], output: &Output) -> GitError {
+    let said = [&output.stderr[..], &output.stdout[..]]
+        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
+    let shown = args.iter().map(|arg| arg.as_ref().to_string_lossy());
+    let shown: Vec<_> = shown.filter(|arg| !arg.contains("user.")).collect();
+    GitError::Failed {
+        command: shown.join(" "),
+        said: said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What may be committed of a worktree: all of it, so that nothing only seems to be kept. A file in the middle of a merge
 //! would be taken for resolved, and of a repository inside the worktree only the name of a commit would be kept.
 
+use super::checkout::GITLINK;
 use super::{Git, GitError};
 use aop_kernel::ids::FeatureId;
 use std::path::Path;
@@ -76,9 +77,6 @@ fn own_repository(feature: &FeatureId, worktree: &Path, name: &str) -> GitError 
         ),
     }
 }
-
-/// The mode of a commit in a tree.
-const GITLINK: &str = "160000";
 
 /// Whether a merge's marks stand in a file.
 fn has_marks(path: &Path) -> bool {

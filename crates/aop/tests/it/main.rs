@@ -40,6 +40,7 @@ mod run_asked_again;
 mod run_chaos;
 mod run_crash;
 mod run_git;
+mod run_merge;
 mod run_rules;
 mod run_scale;
 mod run_support;

@@ -38,7 +38,7 @@ fn moved(project: &Project) -> Project {
     place
 }
 
-fn head(project: &Project, branch: &str) -> String {
+pub(crate) fn head(project: &Project, branch: &str) -> String {
     git(project, &["rev-parse", branch])
 }
 

@@ -1,0 +1,215 @@
+//! The project's own checkout, which is the user's: whether a merge can come there, and how it does. Nothing that is not
+//! committed there is ever taken away, also not what git ignores and would give up by itself.
+
+use super::{Git, GitError, changed_files};
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// The mode of a commit in a tree.
+pub(super) const GITLINK: &str = "160000";
+
+/// How many names one git is given.
+const AT_ONCE: usize = 500;
+
+/// A file that differs between two commits.
+pub(super) struct Change {
+    /// Its mode in the second; zeros where it is gone.
+    pub(super) mode: String,
+    /// `A`, `D`, `M` or `T`.
+    pub(super) how: char,
+    /// From the top of the repository.
+    pub(super) path: PathBuf,
+}
+
+impl Git {
+    /// Tracked files that differ from the head.
+    pub async fn dirty_files(&self) -> Result<Vec<String>, GitError> {
+        Ok(changed_files(&self.git(&self.root, &["status", "--porcelain", "--untracked-files=no"]).await?))
+    }
+
+    /// Whether the files of the project would let the head move to this commit. Changes nothing.
+    pub async fn can_move_to(&self, commit: &str) -> Result<(), GitError> {
+        let strangers = self.strangers(commit).await?;
+        if !strangers.is_empty() {
+            return Err(GitError::InTheWay(strangers));
+        }
+        self.git(&self.root, &["read-tree", "-m", "-u", "-n", "HEAD", commit]).await.map(drop)
+    }
+
+    /// Moves the branch that the project is on forward to a prepared merge.
+    pub async fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
+        let args = ["merge", "--ff-only", "--quiet", "--no-overwrite-ignore", commit];
+        self.git(&self.root, &args).await.map(drop)
+    }
+
+    /// What is here, unknown to git or ignored by it, where this commit adds something: of a folder its name, with a slash.
+    async fn strangers(&self, commit: &str) -> Result<Vec<String>, GitError> {
+        let top = self.top().await?;
+        let changes = self.changes("HEAD", commit).await?;
+        let added = changes.iter().filter(|change| change.how == 'A');
+        let places: BTreeSet<PathBuf> = added.filter_map(|change| stands_at(&top, change)).collect();
+        let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
+        let mut found = Vec::new();
+        for places in places.chunks(AT_ONCE) {
+            let mut args = ["--literal-pathspecs", "ls-files", "-z", "--"].map(OsStr::new).to_vec();
+            args.extend(places.iter().map(|place| place.as_os_str()));
+            let known = self.bytes(&top, &args).await?;
+            let known: HashSet<&Path> = names(&known).map(Path::new).collect();
+            for place in places.iter().filter(|place| has_stranger(&top, place, &known)) {
+                let slash = if is_folder(&top.join(place)) { "/" } else { "" };
+                found.push(format!("{}{slash}", place.display()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The files that differ between two commits.
+    pub(super) async fn changes(&self, from: &str, to: &str) -> Result<Vec<Change>, GitError> {
+        let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", from, to];
+        let said = self.bytes(&self.root, &args).await?;
+        let mut fields = names(&said);
+        let mut changes = Vec::new();
+        // `:100644 160000 1234 5678 T`, then the name.
+        while let (Some(how), Some(path)) = (fields.next(), fields.next()) {
+            let how = how.to_string_lossy();
+            let [_, mode, _, _, how] = how.split(' ').collect::<Vec<_>>()[..] else { continue };
+            changes.push(Change {
+                mode: mode.to_owned(),
+                how: how.chars().next().unwrap_or_default(),
+                path: path.into(),
+            });
+        }
+        Ok(changes)
+    }
+
+    /// The top of the checkout that the project is in.
+    pub(super) async fn top(&self) -> Result<PathBuf, GitError> {
+        let mut said = self.bytes(&self.root, &["rev-parse", "--show-toplevel"]).await?;
+        said.pop_if(|last| *last == b'\n');
+        Ok(OsString::from_vec(said).into())
+    }
+}
+
+/// The names in what a git with `-z` said.
+pub(super) fn names(said: &[u8]) -> impl Iterator<Item = &OsStr> {
+    let whole = said.strip_suffix(b"\0");
+    whole.into_iter().flat_map(|said| said.split(|byte| *byte == 0)).map(OsStr::from_bytes)
+}
+
+/// What stands where a file will be added, or in place of a folder above it.
+fn stands_at(top: &Path, added: &Change) -> Option<PathBuf> {
+    let mut place = PathBuf::new();
+    for name in &added.path {
+        place.push(name);
+        let found = top.join(&place).symlink_metadata().ok()?;
+        if !found.is_dir() {
+            return Some(place);
+        }
+    }
+    // A submodule comes into a folder that is there and leaves the files in it alone.
+    (added.mode != GITLINK).then_some(place)
+}
+
+/// Whether a folder is here, and no link to one.
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|found| found.is_dir())
+}
+
+/// Whether this is a file that is not known, or a folder with one.
+fn has_stranger(top: &Path, place: &Path, known: &HashSet<&Path>) -> bool {
+    if !is_folder(&top.join(place)) {
+        return !known.contains(place);
+    }
+    match std::fs::read_dir(top.join(place)) {
+        Ok(entries) => {
+            entries.flatten().any(|entry| has_stranger(top, &place.join(entry.file_name()), known))
+        }
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::GitError;
+    use crate::git::Git;
+    use crate::git::tests::{git, project};
+    use std::path::Path;
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// A branch `next` that is one commit before `main`.
+    fn ahead(folder: &Path, change: impl FnOnce()) {
+        git(folder, &["switch", "--quiet", "-c", "next"]);
+        change();
+        git(folder, &["add", "--all", "--force"]);
+        git(folder, &["commit", "--quiet", "-m", "next"]);
+        git(folder, &["switch", "--quiet", "main"]);
+    }
+
+    async fn in_the_way(project: &Git) -> Vec<String> {
+        match project.can_move_to("next").await {
+            Ok(()) => Vec::new(),
+            Err(GitError::InTheWay(files)) => files,
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_ignored_is_in_the_way_like_everything_that_is_not_committed() {
+        let (dir, project, _) = project();
+        let root = dir.path();
+        write(root, ".gitignore", ".env\nbuild\nout\nlink\n");
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "-m", "ignore"]);
+        ahead(root, || {
+            for name in [".env", "build", "out/a/b", "link/below", "unknown"] {
+                write(root, name, "theirs");
+            }
+        });
+        assert_eq!(in_the_way(&project).await, [""; 0]);
+        write(root, ".env", "mine");
+        write(root, "build/deep/file", "mine");
+        write(root, "out", "mine");
+        write(root, "unknown", "mine");
+        std::fs::create_dir(root.join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", root.join("link")).unwrap();
+        assert_eq!(in_the_way(&project).await, [".env", "build/", "link", "out", "unknown"]);
+        // Nor does it go when nobody looked before.
+        std::fs::remove_file(root.join("unknown")).unwrap();
+        project.fast_forward("next").await.unwrap_err();
+        for name in [".env", "build/deep/file", "out"] {
+            assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), "mine", "{name}");
+        }
+        assert!(root.join("link").is_symlink());
+    }
+
+    #[tokio::test]
+    async fn what_is_committed_and_empty_folders_are_in_nobodys_way() {
+        let (dir, project, _) = project();
+        let root = dir.path();
+        write(root, "file", "text");
+        write(root, "folder/file", "text");
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "-m", "both"]);
+        ahead(root, || {
+            std::fs::remove_file(root.join("file")).unwrap();
+            write(root, "file/below", "theirs");
+            std::fs::remove_dir_all(root.join("folder")).unwrap();
+            write(root, "folder", "theirs");
+            write(root, "empty", "theirs");
+        });
+        std::fs::create_dir(root.join("empty")).unwrap();
+        assert_eq!(in_the_way(&project).await, [""; 0]);
+        project.fast_forward("next").await.unwrap();
+        assert_eq!(std::fs::read_to_string(root.join("folder")).unwrap(), "theirs");
+        write(root, "file/mine", "mine");
+        git(root, &["branch", "--force", "next", "HEAD~"]);
+        assert_eq!(in_the_way(&project).await, ["file/"]);
+    }
+}
