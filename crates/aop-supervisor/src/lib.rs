@@ -30,7 +30,7 @@ mod turn;
 pub use check::CheckReport;
 pub use git::{Git, GitError};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
-pub use merge::{Merged, merge};
+pub use merge::{Merged, merge, unfinished_merges};
 pub use mode::{mode_of, set_mode};
 pub use note::{Note, leave_note};
 pub use phase::schema_of;

@@ -56,6 +56,7 @@ pub async fn merge(
     if feature.work.checked.as_ref() != Some(&commit) && is_elsewhere(service, id, root).await? {
         return Err(no_work(service, &feature).await?);
     }
+    git.check_idle().await?;
     let Some(into) = git.current_branch().await else {
         return Err(Refusal::new(
             ErrorCode::UnsupportedOperation,
@@ -91,6 +92,20 @@ pub async fn merge(
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
     finish(service, &git, root, &feature, receipt.envelope).await
+}
+
+/// The features that are merged in the store, and not on their branch in this folder: their merge was interrupted.
+pub async fn unfinished_merges(service: &Service, root: &Path) -> Result<Vec<FeatureId>, Refusal> {
+    let git = Git::new(root);
+    let mut unfinished = Vec::new();
+    for id in git.prepared_merges().await? {
+        let feature = service.store.feature(id.clone()).await?;
+        let Some(merged) = feature.and_then(|feature| feature.work.merged) else { continue };
+        if !git.branch_contains(&merged.into, &merged.merge_commit).await {
+            unfinished.push(id);
+        }
+    }
+    Ok(unfinished)
 }
 
 /// Waits until nobody else merges in this folder: a merge that is prepared on a head which another one moves is in the
@@ -239,6 +254,7 @@ async fn bring_in(
             "bring {into} here from the repository that it was merged in, as in `git pull REMOTE {into}`; no branch was moved"
         )));
     };
+    git.check_idle().await?;
     let on = git.current_branch().await;
     if on.as_deref() != Some(into) {
         let here = on.map_or("no branch (detached HEAD)".to_owned(), |on| format!("branch {on}"));
@@ -264,7 +280,7 @@ async fn bring_in(
         })?
     };
     git.can_move_to(&next).await.map_err(|error| in_the_way(into, error))?;
-    git.fast_forward(&next).await.map_err(|error| {
+    git.fast_forward(into, &next).await.map_err(|error| {
         stuck(format!("{into} could not be moved there: {error}"))
             .hint(format!("bring it in with `git merge {source}`, then `aop merge --feature-id {id}`"))
     })

@@ -1,14 +1,24 @@
 //! The project's own checkout, which is the user's: whether a merge can come there, and how it does. Nothing that is not
 //! committed there is ever taken away, also not what git ignores and would give up by itself.
 
-use super::{Git, GitError, changed_files};
+use super::{Git, GitError, changed_files, failed};
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 /// The mode of a commit in a tree.
 pub(super) const GITLINK: &str = "160000";
+
+/// What a person, or a git, may be in the middle of, by what is there meanwhile.
+const UNDER_WAY: [(&str, &str); 5] = [
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+];
 
 /// How many names one git is given.
 const AT_ONCE: usize = 500;
@@ -38,10 +48,45 @@ impl Git {
         self.git(&self.root, &["read-tree", "-m", "-u", "-n", "HEAD", commit]).await.map(drop)
     }
 
-    /// Moves the branch that the project is on forward to a prepared merge.
-    pub async fn fast_forward(&self, commit: &str) -> Result<(), GitError> {
-        let args = ["merge", "--ff-only", "--quiet", "--no-overwrite-ignore", commit];
-        self.git(&self.root, &args).await.map(drop)
+    /// Refuses a checkout in which something else is under way: git would not move the branch, or mix the two.
+    pub async fn check_idle(&self) -> Result<(), GitError> {
+        for (name, what) in UNDER_WAY {
+            let said = self.bytes(&self.root, &["rev-parse", "--git-path", name]).await?;
+            let path = self.root.join(line(said));
+            if path.exists() {
+                let shown = path.display();
+                return Err(GitError::Unusable {
+                    message: format!("{what} has begun in the project and not ended: there is {shown}"),
+                    hint: "end it, or leave it: `git status` says how; then merge again; no branch was moved"
+                        .to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the branch that the project is on forward to a prepared merge, whatever the user's settings say of merges.
+    pub async fn fast_forward(&self, branch: &str, commit: &str) -> Result<(), GitError> {
+        let args = [
+            "merge",
+            "--ff-only",
+            "--quiet",
+            "--no-overwrite-ignore",
+            "--no-verify-signatures",
+            "--no-squash",
+            "--no-autostash",
+            commit,
+        ];
+        let mut command = self.command(&self.root, &args);
+        // It may hold any option, also some that cannot be taken back by another.
+        command.env("GIT_CONFIG_COUNT", "1");
+        command
+            .env("GIT_CONFIG_KEY_0", format!("branch.{branch}.mergeOptions"))
+            .env("GIT_CONFIG_VALUE_0", "");
+        let output = command.stdin(Stdio::null()).output().await;
+        let output = output.map_err(|error| GitError::NotInstalled(error.to_string()))?;
+        // What it says of itself is not enough.
+        if self.contains("HEAD", commit).await { Ok(()) } else { Err(failed(&args, &output)) }
     }
 
     /// What is here, unknown to git or ignored by it, where this commit adds something: of a folder its name, with a slash.
@@ -86,10 +131,14 @@ impl Git {
 
     /// The top of the checkout that the project is in.
     pub(super) async fn top(&self) -> Result<PathBuf, GitError> {
-        let mut said = self.bytes(&self.root, &["rev-parse", "--show-toplevel"]).await?;
-        said.pop_if(|last| *last == b'\n');
-        Ok(OsString::from_vec(said).into())
+        Ok(line(self.bytes(&self.root, &["rev-parse", "--show-toplevel"]).await?))
     }
+}
+
+/// The path that git said.
+fn line(mut said: Vec<u8>) -> PathBuf {
+    said.pop_if(|last| *last == b'\n');
+    OsString::from_vec(said).into()
 }
 
 /// The names in what a git with `-z` said.
@@ -134,7 +183,7 @@ fn has_stranger(top: &Path, place: &Path, known: &HashSet<&Path>) -> bool {
 mod tests {
     use super::GitError;
     use crate::git::Git;
-    use crate::git::tests::{git, project};
+    use crate::git::tests::{git, project, told};
     use std::path::Path;
 
     fn write(folder: &Path, name: &str, text: &str) {
@@ -182,7 +231,7 @@ mod tests {
         assert_eq!(in_the_way(&project).await, [".env", "build/", "link", "out", "unknown"]);
         // Nor does it go when nobody looked before.
         std::fs::remove_file(root.join("unknown")).unwrap();
-        project.fast_forward("next").await.unwrap_err();
+        project.fast_forward("main", "next").await.unwrap_err();
         for name in [".env", "build/deep/file", "out"] {
             assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), "mine", "{name}");
         }
@@ -206,10 +255,61 @@ mod tests {
         });
         std::fs::create_dir(root.join("empty")).unwrap();
         assert_eq!(in_the_way(&project).await, [""; 0]);
-        project.fast_forward("next").await.unwrap();
+        project.fast_forward("main", "next").await.unwrap();
         assert_eq!(std::fs::read_to_string(root.join("folder")).unwrap(), "theirs");
         write(root, "file/mine", "mine");
         git(root, &["branch", "--force", "next", "HEAD~"]);
         assert_eq!(in_the_way(&project).await, ["file/"]);
+    }
+
+    #[tokio::test]
+    async fn no_setting_of_the_user_keeps_the_branch_where_it_is() {
+        for (name, value) in [
+            ("merge.verifySignatures", "true"),
+            ("merge.ff", "false"),
+            ("branch.main.mergeOptions", "--squash"),
+            ("branch.main.mergeOptions", "--strategy=ours"),
+            ("branch.main.mergeOptions", "--no-ff --no-commit --verify-signatures"),
+        ] {
+            let (dir, project, _) = project();
+            ahead(dir.path(), || write(dir.path(), "file", "theirs"));
+            git(dir.path(), &["config", name, value]);
+            project.fast_forward("main", "next").await.unwrap();
+            let at = git(dir.path(), &["rev-parse", "main", "next"]);
+            let (main, next) = at.split_once('\n').unwrap();
+            assert_eq!(main, next, "{name}={value}");
+            assert_eq!(git(dir.path(), &["status", "--porcelain"]), "");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_did_not_come_to_the_branch_is_told_also_when_git_is_content() {
+        let (dir, project, _) = project();
+        ahead(dir.path(), || write(dir.path(), "file", "theirs"));
+        let hook = dir.path().join(".git/hooks/post-merge");
+        // Stands for whatever may come: git ends well, and the branch is where it was.
+        write(dir.path(), ".git/hooks/post-merge", "#!/bin/sh\ngit reset --quiet --hard HEAD~\n");
+        std::fs::set_permissions(hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        project.fast_forward("main", "next").await.unwrap_err();
+    }
+
+    #[tokio::test]
+    async fn what_a_person_is_in_the_middle_of_refuses_a_merge() {
+        let (dir, project, _) = project();
+        ahead(dir.path(), || write(dir.path(), "file", "theirs"));
+        project.check_idle().await.unwrap();
+        git(dir.path(), &["merge", "--quiet", "--no-ff", "--no-commit", "--strategy=ours", "next"]);
+        assert_eq!(git(dir.path(), &["status", "--porcelain"]), "", "nothing else shows it");
+        let error = project.check_idle().await.unwrap_err();
+        assert!(told(&error).0.starts_with("a merge has begun"), "{error}");
+        git(dir.path(), &["merge", "--abort"]);
+        for name in ["CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge/done"] {
+            project.check_idle().await.unwrap();
+            let path = format!(".git/{name}");
+            write(dir.path(), &path, "");
+            project.check_idle().await.unwrap_err();
+            let _ = std::fs::remove_file(dir.path().join(path));
+            let _ = std::fs::remove_dir(dir.path().join(".git/rebase-merge"));
+        }
     }
 }

@@ -85,9 +85,11 @@ fn conflicting(said: &str) -> Option<Vec<String>> {
     Some(lines.map(str::to_owned).collect())
 }
 
-/// What points at a merge that is prepared and on no branch yet.
+/// What points at merges that are prepared and on no branch yet.
+const PREPARED: &str = "refs/aop/merge/";
+
 fn prepared(feature: &FeatureId) -> String {
-    format!("refs/aop/merge/{feature}")
+    format!("{PREPARED}{feature}")
 }
 
 /// What stands for a commit where there is no git.
@@ -355,6 +357,13 @@ impl Git {
         Ok(self.git(&self.root, &args).await?.trim().to_owned())
     }
 
+    /// The features with a merge that is prepared and, as far as this is known, on no branch yet.
+    pub async fn prepared_merges(&self) -> Result<Vec<FeatureId>, GitError> {
+        let said = self.git(&self.root, &["for-each-ref", "--format=%(refname)", PREPARED]).await?;
+        let names = said.lines().filter_map(|name| name.strip_prefix(PREPARED));
+        Ok(names.filter_map(|id| FeatureId::parse(id).ok()).collect())
+    }
+
     /// Keeps git from collecting a prepared merge before it is on the branch.
     pub(crate) async fn keep_prepared(&self, feature: &FeatureId, commit: &str) -> Result<(), GitError> {
         self.git(&self.root, &["update-ref", &prepared(feature), commit]).await.map(drop)
@@ -441,12 +450,17 @@ impl Git {
         args: &[Arg],
         stdin: Stdio,
     ) -> Result<Output, GitError> {
+        let output = self.command(folder, args).stdin(stdin).output();
+        output.await.map_err(|error| GitError::NotInstalled(error.to_string()))
+    }
+
+    fn command<Arg: AsRef<OsStr>>(&self, folder: &Path, args: &[Arg]) -> Command {
         let mut command = Command::new("git");
-        command.args(args).current_dir(folder).stdin(stdin).kill_on_drop(true);
+        command.args(args).current_dir(folder).kill_on_drop(true);
         command.env_clear().envs(environment::of(std::env::vars_os()));
         // A worktree that has lost its link is nobody's, and not the project's own checkout above it.
         command.env("GIT_CEILING_DIRECTORIES", self.root.join(".aop").join("worktrees"));
-        command.output().await.map_err(|error| GitError::NotInstalled(error.to_string()))
+        command
     }
 }
 

@@ -9,7 +9,7 @@ use aop_engine::Surroundings;
 use aop_engine::program::known;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::Projector;
-use aop_supervisor::Git;
+use aop_supervisor::{Git, unfinished_merges};
 use serde::Serialize;
 use serde_json::json;
 
@@ -135,7 +135,7 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
     })
 }
 
-/// Whether there is a commit that features can branch off, and their worktrees can be worked in.
+/// Whether there is a commit that features can branch off, their worktrees can be worked in, and their merges are whole.
 fn repository(session: &Session) -> Check {
     const NAME: &str = "git";
     let git = Git::new(&session.project.root);
@@ -145,11 +145,20 @@ fn repository(session: &Session) -> Check {
     };
     let found = session.wait(look).unwrap_or_else(|error| vec![error]);
     let told = found.into_iter().map(Refusal::from);
-    let told: Vec<String> = told.map(|refusal| format!("{}: {}", refusal.message, refusal.hint)).collect();
-    if told.is_empty() {
-        return Check::good(NAME, "features can branch off the last commit");
+    let mut told: Vec<String> =
+        told.map(|refusal| format!("{}: {}", refusal.message, refusal.hint)).collect();
+    let unfinished = unfinished_merges(&session.service, &session.project.root);
+    let unfinished = session.wait(unfinished).unwrap_or_default();
+    told.extend(unfinished.iter().map(|id| {
+        format!(
+            "feature '{id}' is merged, and its branch does not have it yet: `aop merge --feature-id {id}` finishes it"
+        )
+    }));
+    match (unfinished.is_empty(), told.is_empty()) {
+        (false, _) => Check::bad(NAME, told.join("; ")),
+        (true, false) => Check::doubtful(NAME, told.join("; ")),
+        (true, true) => Check::good(NAME, "features can branch off the last commit"),
     }
-    Check::doubtful(NAME, told.join("; "))
 }
 
 /// Whether the agent programs of the settings are installed.
