@@ -18,6 +18,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Service, Shelf, crash_point};
 use std::fs::File;
 use std::path::Path;
+use std::process::Stdio;
 
 /// What came of a merge.
 pub struct Merged {
@@ -35,7 +36,7 @@ pub async fn merge(
     operation: &str,
 ) -> Result<Merged, Refusal> {
     let git = Git::new(root);
-    let _alone = alone(root).await?;
+    let alone = alone(root).await?;
     let feature = service.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
     let merged = feature.work.merged.clone().filter(|_| feature.status == Status::Merged);
     if merged.is_none() {
@@ -47,7 +48,7 @@ pub async fn merge(
         // What was interrupted is finished.
         let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
         let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
-        return finish(service, &git, root, &feature, receipt.envelope).await;
+        return finish(service, &git, root, &alone, &feature, receipt.envelope).await;
     }
     let Some(commit) = git.branch_head(id).await else {
         ready(&feature)?;
@@ -79,7 +80,7 @@ pub async fn merge(
         .prepare_merge(&commit, &message_of(&feature))
         .await
         .map_err(|error| conflict(&feature, &into, error))?;
-    git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, error))?;
+    git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, "nothing was changed", error))?;
     git.keep_prepared(id, &merge_commit).await?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
     let receipt = match service.submit(runner_request(command, operation, SURFACE)?).await {
@@ -91,7 +92,7 @@ pub async fn merge(
     };
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
-    finish(service, &git, root, &feature, receipt.envelope).await
+    finish(service, &git, root, &alone, &feature, receipt.envelope).await
 }
 
 /// The features that are merged in the store, and not on their branch in this folder: their merge was interrupted.
@@ -129,16 +130,16 @@ fn message_of(feature: &Feature) -> String {
 }
 
 /// Files of the project stand where the feature has some of its own.
-fn in_the_way(into: &str, error: GitError) -> Refusal {
+fn in_the_way(into: &str, so_far: &str, error: GitError) -> Refusal {
     let cannot = |said: &str| {
         Refusal::new(ErrorCode::VersionConflict, format!("{into} cannot be moved to the merge: {said}"))
     };
     match error {
         GitError::InTheWay(files) => cannot(&GitError::InTheWay(files.clone()).to_string())
-            .hint("move them away, then merge again; nothing was changed")
+            .hint(format!("move them away, then merge again; {so_far}"))
             .fact("files", files),
         GitError::Failed { said, .. } => cannot(&said.trim().replace('\n', ", "))
-            .hint("move these files away or commit them, then merge again; nothing was changed"),
+            .hint(format!("move these files away or commit them, then merge again; {so_far}")),
         other => other.into(),
     }
 }
@@ -207,6 +208,7 @@ async fn finish(
     service: &Service,
     git: &Git,
     root: &Path,
+    alone: &File,
     feature: &Feature,
     envelope: Envelope,
 ) -> Result<Merged, Refusal> {
@@ -228,7 +230,7 @@ async fn finish(
             (false, true) => Some(commit),
             (false, false) => None,
         };
-        bring_in(git, feature, merged, source).await?;
+        bring_in(git, alone, feature, merged, source).await?;
     }
     git.forget_prepared(&feature.id).await;
     // The branch keeps the history; the folder is only in the way, unless somebody left something there.
@@ -240,6 +242,7 @@ async fn finish(
 /// that has gone on since then gets a merge of its own.
 async fn bring_in(
     git: &Git,
+    alone: &File,
     feature: &Feature,
     merged: &MergeRecord,
     source: Option<&String>,
@@ -279,9 +282,29 @@ async fn bring_in(
             other => other.into(),
         })?
     };
-    git.can_move_to(&next).await.map_err(|error| in_the_way(into, error))?;
-    git.fast_forward(into, &next).await.map_err(|error| {
+    let in_doubt = git.clear_torn(&next).await?;
+    if !in_doubt.is_empty() {
+        let named: Vec<String> = in_doubt.iter().map(|file| pathspec(file)).collect();
+        return Err(stuck(format!(
+            "these files are neither as {into} has them nor as the merge does: {}",
+            in_doubt.join(", ")
+        ))
+        .hint(format!(
+            "no branch was moved; `git stash push --all -- {}` puts them aside, `aop merge --feature-id {id}` goes on, and `git stash show -p --include-untracked` shows what they were",
+            named.join(" ")
+        ))
+        .fact("files", in_doubt));
+    }
+    git.can_move_to(&next).await.map_err(|error| in_the_way(into, "no branch was moved", error))?;
+    // It holds the lock for as long as it lives: whoever comes after a kill waits for it.
+    let hand = alone.try_clone().map_or_else(|_| Stdio::null(), Stdio::from);
+    git.fast_forward(into, &next, hand).await.map_err(|error| {
         stuck(format!("{into} could not be moved there: {error}"))
-            .hint(format!("bring it in with `git merge {source}`, then `aop merge --feature-id {id}`"))
+            .hint(format!("when that is mended, `aop merge --feature-id {id}` goes on; no branch was moved"))
     })
+}
+
+/// A file for the command line of git, from the top of the repository.
+fn pathspec(file: &str) -> String {
+    format!("':(top,literal){}'", file.replace('\'', r"'\''"))
 }

@@ -50,9 +50,18 @@ impl Git {
 
     /// Refuses a checkout in which something else is under way: git would not move the branch, or mix the two.
     pub async fn check_idle(&self) -> Result<(), GitError> {
+        let lock = self.git_path("index.lock").await?;
+        if lock.exists() {
+            let shown = lock.display();
+            return Err(GitError::Unusable {
+                message: format!("a git is at work in the project, or was killed there: there is {shown}"),
+                hint: format!(
+                    "when no git runs there any more, `rm {shown}` takes away what a killed one has left; then merge again; no branch was moved"
+                ),
+            });
+        }
         for (name, what) in UNDER_WAY {
-            let said = self.bytes(&self.root, &["rev-parse", "--git-path", name]).await?;
-            let path = self.root.join(line(said));
+            let path = self.git_path(name).await?;
             if path.exists() {
                 let shown = path.display();
                 return Err(GitError::Unusable {
@@ -66,7 +75,8 @@ impl Git {
     }
 
     /// Moves the branch that the project is on forward to a prepared merge, whatever the user's settings say of merges.
-    pub async fn fast_forward(&self, branch: &str, commit: &str) -> Result<(), GitError> {
+    /// Git has `stdin` for as long as it lives.
+    pub async fn fast_forward(&self, branch: &str, commit: &str, stdin: Stdio) -> Result<(), GitError> {
         let args = [
             "merge",
             "--ff-only",
@@ -83,7 +93,7 @@ impl Git {
         command
             .env("GIT_CONFIG_KEY_0", format!("branch.{branch}.mergeOptions"))
             .env("GIT_CONFIG_VALUE_0", "");
-        let output = command.stdin(Stdio::null()).output().await;
+        let output = command.stdin(stdin).output().await;
         let output = output.map_err(|error| GitError::NotInstalled(error.to_string()))?;
         // What it says of itself is not enough.
         if self.contains("HEAD", commit).await { Ok(()) } else { Err(failed(&args, &output)) }
@@ -127,6 +137,12 @@ impl Git {
             });
         }
         Ok(changes)
+    }
+
+    /// Where git has a file of its own for this checkout.
+    async fn git_path(&self, name: &str) -> Result<PathBuf, GitError> {
+        let said = self.bytes(&self.root, &["rev-parse", "--git-path", name]).await?;
+        Ok(self.root.join(line(said)))
     }
 
     /// The top of the checkout that the project is in.
@@ -180,20 +196,21 @@ fn has_stranger(top: &Path, place: &Path, known: &HashSet<&Path>) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::GitError;
     use crate::git::Git;
     use crate::git::tests::{git, project, told};
     use std::path::Path;
+    use std::process::Stdio;
 
-    fn write(folder: &Path, name: &str, text: &str) {
+    pub(in crate::git) fn write(folder: &Path, name: &str, text: &str) {
         let path = folder.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
     /// A branch `next` that is one commit before `main`.
-    fn ahead(folder: &Path, change: impl FnOnce()) {
+    pub(in crate::git) fn ahead(folder: &Path, change: impl FnOnce()) {
         git(folder, &["switch", "--quiet", "-c", "next"]);
         change();
         git(folder, &["add", "--all", "--force"]);
@@ -231,7 +248,7 @@ mod tests {
         assert_eq!(in_the_way(&project).await, [".env", "build/", "link", "out", "unknown"]);
         // Nor does it go when nobody looked before.
         std::fs::remove_file(root.join("unknown")).unwrap();
-        project.fast_forward("main", "next").await.unwrap_err();
+        project.fast_forward("main", "next", Stdio::null()).await.unwrap_err();
         for name in [".env", "build/deep/file", "out"] {
             assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), "mine", "{name}");
         }
@@ -255,7 +272,7 @@ mod tests {
         });
         std::fs::create_dir(root.join("empty")).unwrap();
         assert_eq!(in_the_way(&project).await, [""; 0]);
-        project.fast_forward("main", "next").await.unwrap();
+        project.fast_forward("main", "next", Stdio::null()).await.unwrap();
         assert_eq!(std::fs::read_to_string(root.join("folder")).unwrap(), "theirs");
         write(root, "file/mine", "mine");
         git(root, &["branch", "--force", "next", "HEAD~"]);
@@ -274,7 +291,7 @@ mod tests {
             let (dir, project, _) = project();
             ahead(dir.path(), || write(dir.path(), "file", "theirs"));
             git(dir.path(), &["config", name, value]);
-            project.fast_forward("main", "next").await.unwrap();
+            project.fast_forward("main", "next", Stdio::null()).await.unwrap();
             let at = git(dir.path(), &["rev-parse", "main", "next"]);
             let (main, next) = at.split_once('\n').unwrap();
             assert_eq!(main, next, "{name}={value}");
@@ -290,7 +307,7 @@ mod tests {
         // Stands for whatever may come: git ends well, and the branch is where it was.
         write(dir.path(), ".git/hooks/post-merge", "#!/bin/sh\ngit reset --quiet --hard HEAD~\n");
         std::fs::set_permissions(hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        project.fast_forward("main", "next").await.unwrap_err();
+        project.fast_forward("main", "next", Stdio::null()).await.unwrap_err();
     }
 
     #[tokio::test]

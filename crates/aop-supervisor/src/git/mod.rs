@@ -8,6 +8,7 @@ mod identity;
 mod link;
 mod pen;
 mod repository;
+mod torn;
 mod whole;
 
 use crate::settings::Worktrees;

@@ -69,3 +69,54 @@ fn doctor_names_a_merge_that_its_branch_does_not_have() {
     project.run(&MERGE).data();
     assert_eq!(git_check()["ok"], true);
 }
+
+/// A merge that was killed when the store had it and the branch did not.
+fn interrupted() -> Project {
+    let project = ready_with("work.txt", "one\ntwo\n");
+    assert_eq!(project.run_with(&MERGE, &[("AOP_CRASH_AT", "merge_committed")]).code, None);
+    project
+}
+
+#[test]
+fn a_merge_that_was_torn_in_its_checkout_is_finished_by_the_same_command() {
+    let project = interrupted();
+    std::fs::write(project.path("work.txt"), "one\ntw").unwrap();
+    // Git was killed over it, and nobody can know that it was this one.
+    let lock = project.path(".git/index.lock");
+    std::fs::write(&lock, "").unwrap();
+    let refused = project.run(&MERGE).refused("unsupported_operation", 1);
+    let hint = refused["details"]["hint"].as_str().unwrap();
+    assert!(hint.contains(&format!("`rm {}`", lock.display())), "{hint}");
+    assert!(lock.exists() && project.path("work.txt").exists());
+    std::fs::remove_file(lock).unwrap();
+    let merged = project.run(&MERGE).data();
+    assert_eq!(merged["merge_commit"], head(&project, "main"));
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "one\ntwo\n");
+    assert_eq!(git(&project, &["status", "--porcelain", "--untracked-files=no"]), "");
+}
+
+#[test]
+fn a_merge_that_is_finished_takes_no_work_of_a_person_and_says_how_to_go_on() {
+    let project = interrupted();
+    let before = head(&project, "main");
+    std::fs::write(project.path(".git/info/exclude"), "*.txt\n").unwrap();
+    std::fs::write(project.path("work.txt"), "mine\n").unwrap();
+    let refused = project.run(&MERGE).refused("version_conflict", 1);
+    assert_eq!(refused["details"]["files"], json!(["work.txt"]));
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "mine\n");
+    assert_eq!(head(&project, "main"), before);
+    // What the hint says, word for word.
+    let hint = refused["details"]["hint"].as_str().unwrap().to_owned();
+    let commands: Vec<&str> = hint.split('`').skip(1).step_by(2).collect();
+    let shell = |line: &str| {
+        let line = line.replacen("aop ", &format!("{} ", crate::support::binary()), 1);
+        let mut command = std::process::Command::new("sh");
+        let ran = crate::support::finish(command.args(["-c", &line]).current_dir(project.root()));
+        assert_eq!(ran.code, Some(0), "{line}: {ran:?}");
+        ran.stdout
+    };
+    let said: Vec<String> = commands.into_iter().map(shell).collect();
+    assert_ne!(head(&project, "main"), before);
+    assert!(said[2].contains("+mine"), "{said:?}");
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "one\ntwo\n");
+}

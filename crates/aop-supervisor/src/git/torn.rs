@@ -1,0 +1,171 @@
+//! A checkout that was torn: git was killed, or the disk was full, while it wrote the files of a merge. What it has written
+//! is taken away, so that it can begin again; what may be a person's stays. A file that goes is a beginning of what the
+//! merge or the head has at its place, or all of it: nothing in it is anybody's work.
+
+use super::checkout::names;
+use super::{Git, GitError};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+impl Git {
+    /// Clears away what git has written of this commit before it was cut off. Where a file is neither as the head has it
+    /// nor as the commit does, nothing is cleared; those files.
+    pub(crate) async fn clear_torn(&self, commit: &str) -> Result<Vec<String>, GitError> {
+        let top = self.top().await?;
+        let changed = self.differing(&["diff-files"]).await?;
+        let staged = self.differing(&["diff-index", "--cached", "HEAD"]).await?;
+        let staged_other = self.differing(&["diff-index", "--cached", commit]).await?;
+        let (mut torn, mut in_doubt) = (Vec::new(), Vec::new());
+        for change in self.changes("HEAD", commit).await? {
+            let (place, path) = (top.join(&change.path), change.path);
+            if staged.contains(&path) {
+                // The index is written when all files are: with it this one is as the commit has it.
+                in_doubt.extend(staged_other.contains(&path).then(|| path.display().to_string()));
+                continue;
+            }
+            let is_touched = change.how == 'A' || changed.contains(&path);
+            // What is gone is in the head; folders are no files that git was writing.
+            if !is_touched || !is_file_of(&top, &path) {
+                continue;
+            }
+            if self.is_beginning(commit, &path, &place).await
+                || self.is_beginning("HEAD", &path, &place).await
+            {
+                torn.push(place);
+            } else {
+                in_doubt.push(path.display().to_string());
+            }
+        }
+        if in_doubt.is_empty() {
+            for place in torn {
+                std::fs::remove_file(&place).map_err(|error| GitError::Failed {
+                    command: format!("rm {}", place.display()),
+                    said: error.to_string(),
+                })?;
+            }
+        }
+        Ok(in_doubt)
+    }
+
+    async fn differing(&self, how: &[&str]) -> Result<HashSet<PathBuf>, GitError> {
+        let args = [&how[..1], &["-z", "--name-only", "--no-renames"], &how[1..]].concat();
+        Ok(names(&self.bytes(&self.root, &args).await?).map(PathBuf::from).collect())
+    }
+
+    /// Whether a commit has a file that begins like the one that is here, as git would write it here.
+    async fn is_beginning(&self, commit: &str, path: &Path, place: &Path) -> bool {
+        let mut name = OsString::from(format!("{commit}:"));
+        name.push(path);
+        if let Ok(leads_to) = std::fs::read_link(place) {
+            let whole = self.bytes(&self.root, &["cat-file".into(), "blob".into(), name]).await;
+            return whole.is_ok_and(|whole| whole == leads_to.as_os_str().as_bytes());
+        }
+        let whole = self.bytes(&self.root, &["cat-file".into(), "--filters".into(), name]).await;
+        let here = std::fs::read(place);
+        here.is_ok_and(|here| whole.is_ok_and(|whole| whole.starts_with(&here)))
+    }
+}
+
+/// Whether a file, or a link, is really there and not behind a link.
+fn is_file_of(top: &Path, path: &Path) -> bool {
+    let found = |path: &Path| top.join(path).symlink_metadata();
+    let folders = path.ancestors().skip(1);
+    found(path).is_ok_and(|found| found.is_file() || found.is_symlink())
+        && folders.into_iter().all(|folder| found(folder).is_ok_and(|found| found.is_dir()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::Git;
+    use crate::git::checkout::tests::{ahead, write};
+    use crate::git::tests::{git, project};
+    use std::path::Path;
+
+    const NEW: &str = "one\ntwo\nthree\n";
+
+    /// A project with a commit `next` that adds, changes and removes files.
+    fn about_to_move() -> (tempfile::TempDir, Git) {
+        let (dir, project, _) = project();
+        let root = dir.path();
+        write(root, ".gitattributes", "*.crlf text eol=crlf\n");
+        for name in ["changed", "other", "removed"] {
+            write(root, name, "old\n");
+        }
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "-m", "old"]);
+        ahead(root, || {
+            for name in ["changed", "other", "added", "deep/added", "lines.crlf"] {
+                write(root, name, NEW);
+            }
+            std::os::unix::fs::symlink("added", root.join("link")).unwrap();
+            std::fs::remove_file(root.join("removed")).unwrap();
+        });
+        (dir, project)
+    }
+
+    async fn moves(root: &Path, project: &Git) {
+        assert_eq!(project.clear_torn("next").await.unwrap(), [""; 0]);
+        project.can_move_to("next").await.unwrap();
+        project.fast_forward("main", "next", std::process::Stdio::null()).await.unwrap();
+        assert_eq!(git(root, &["rev-parse", "main"]), git(root, &["rev-parse", "next"]));
+        assert_eq!(git(root, &["status", "--porcelain"]), "");
+        assert_eq!(std::fs::read_to_string(root.join("deep/added")).unwrap(), NEW);
+    }
+
+    #[tokio::test]
+    async fn what_a_torn_checkout_has_written_is_written_anew() {
+        let (dir, project) = about_to_move();
+        let root = dir.path();
+        std::fs::remove_file(root.join("removed")).unwrap();
+        std::fs::remove_file(root.join("other")).unwrap();
+        for (name, text) in
+            [("changed", "one\ntw"), ("added", NEW), ("deep/added", ""), ("lines.crlf", "one\r\ntwo\r")]
+        {
+            write(root, name, text);
+        }
+        std::os::unix::fs::symlink("added", root.join("link")).unwrap();
+        project.can_move_to("next").await.unwrap_err();
+        moves(root, &project).await;
+    }
+
+    #[tokio::test]
+    async fn a_checkout_that_lacks_only_its_branch_is_left_as_it_is() {
+        let (dir, project) = about_to_move();
+        git(dir.path(), &["read-tree", "-m", "-u", "HEAD", "next"]);
+        moves(dir.path(), &project).await;
+    }
+
+    #[tokio::test]
+    async fn what_may_be_somebodys_work_keeps_all_that_is_there() {
+        let (dir, project) = about_to_move();
+        let root = dir.path();
+        let mine =
+            [("added", "mine\n"), ("changed", "old\nmine\n"), ("deep/added", "one\ntwo\nthree\nfour\n")];
+        for (name, text) in mine {
+            write(root, name, text);
+        }
+        write(root, "removed", "old and mine\n");
+        write(root, "lines.crlf", "one\r\n");
+        write(root, "other", "staged\n");
+        git(root, &["add", "other"]);
+        let kept = project.clear_torn("next").await.unwrap();
+        assert_eq!(kept, ["added", "changed", "deep/added", "other", "removed"]);
+        for (name, text) in mine {
+            assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), text);
+        }
+        assert!(root.join("lines.crlf").exists(), "nothing goes while something is in doubt");
+    }
+
+    #[tokio::test]
+    async fn nothing_behind_a_link_is_cleared_away() {
+        let (dir, project) = about_to_move();
+        let elsewhere = tempfile::TempDir::new().unwrap();
+        write(elsewhere.path(), "added", NEW);
+        std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("deep")).unwrap();
+        project.clear_torn("next").await.unwrap();
+        assert!(elsewhere.path().join("added").exists());
+        project.can_move_to("next").await.unwrap_err();
+    }
+}
