@@ -80,6 +80,7 @@ pub async fn merge(
         .prepare_merge(&commit, &message_of(&feature))
         .await
         .map_err(|error| conflict(&feature, &into, error))?;
+    git.check_submodules(id, &merge_commit).await?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, "nothing was changed", error))?;
     git.keep_prepared(id, &merge_commit).await?;
     let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });

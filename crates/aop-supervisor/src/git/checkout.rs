@@ -29,6 +29,8 @@ pub(super) struct Change {
     pub(super) mode: String,
     /// `A`, `D`, `M` or `T`.
     pub(super) how: char,
+    /// The content, or the commit, that it has in the second.
+    pub(super) object: String,
     /// From the top of the repository.
     pub(super) path: PathBuf,
 }
@@ -129,9 +131,10 @@ impl Git {
         // `:100644 160000 1234 5678 T`, then the name.
         while let (Some(how), Some(path)) = (fields.next(), fields.next()) {
             let how = how.to_string_lossy();
-            let [_, mode, _, _, how] = how.split(' ').collect::<Vec<_>>()[..] else { continue };
+            let [_, mode, _, object, how] = how.split(' ').collect::<Vec<_>>()[..] else { continue };
             changes.push(Change {
                 mode: mode.to_owned(),
+                object: object.to_owned(),
                 how: how.chars().next().unwrap_or_default(),
                 path: path.into(),
             });
@@ -152,7 +155,7 @@ impl Git {
 }
 
 /// The path that git said.
-fn line(mut said: Vec<u8>) -> PathBuf {
+pub(super) fn line(mut said: Vec<u8>) -> PathBuf {
     said.pop_if(|last| *last == b'\n');
     OsString::from_vec(said).into()
 }

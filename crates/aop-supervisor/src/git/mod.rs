@@ -8,6 +8,7 @@ mod identity;
 mod link;
 mod pen;
 mod repository;
+mod submodule;
 mod torn;
 mod whole;
 
@@ -395,7 +396,7 @@ impl Git {
     }
 
     /// Takes a feature's worktree away, with what git ignores there; its branch stays. What is there and nowhere else
-    /// keeps it: files that are not committed, or a commit that is not on the branch.
+    /// keeps it: files that are not committed, a commit that is not on the branch, or one in a submodule.
     pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<Vec<String>, GitError> {
         // Said each time: the user's settings may hide files.
         const ALL: &str = "status.showUntrackedFiles=normal";
@@ -403,13 +404,19 @@ impl Git {
         let place = path.display().to_string();
         if path.exists() {
             self.mend(&path).await?;
-            let said = self.git(&path, &["-c", ALL, "status", "--porcelain"]).await?;
+            let args = ["-c", ALL, "status", "--porcelain", "--ignore-submodules=none"];
+            let said = self.git(&path, &args).await?;
             if !said.trim().is_empty() {
                 return Ok(changed_files(&said));
             }
             let head = self.head(&path).await?;
             if !self.branch_contains(&Git::branch(feature), &head).await {
                 return Ok(vec![format!("commit {head}")]);
+            }
+            let ahead = self.submodules_ahead(&path).await?;
+            if !ahead.is_empty() {
+                let of = ahead.join(", ");
+                return Ok(vec![format!("commits of the submodule {of} that are on no remote")]);
             }
             // Git looks once more by itself, unless there are submodules: those it removes only by force.
             let mut args = vec!["-c", ALL, "worktree", "remove", &place];

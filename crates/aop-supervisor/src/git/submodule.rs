@@ -1,0 +1,186 @@
+//! Submodules of a feature's worktree. Their repositories lie with the worktree and go with it, so what is in them and
+//! nowhere else keeps it; and a merge that names such a commit would name one that nobody can get.
+
+use super::checkout::{GITLINK, line, names};
+use super::{Git, GitError};
+use aop_kernel::ids::FeatureId;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The repository of a submodule.
+struct Submodule {
+    /// What it is called.
+    name: PathBuf,
+    /// Where it is.
+    folder: PathBuf,
+}
+
+impl Git {
+    /// Refuses a prepared merge that has a submodule at a commit which only the feature's worktree has.
+    pub(crate) async fn check_submodules(&self, feature: &FeatureId, merge: &str) -> Result<(), GitError> {
+        let (top, worktree) = (self.top().await?, self.worktree(feature));
+        let changes = self.changes("HEAD", merge).await?;
+        for change in changes.iter().filter(|change| change.mode == GITLINK) {
+            let (here, there) = (top.join(&change.path), worktree.join(&change.path));
+            let commit = &change.object;
+            if worktree.exists() {
+                self.mend(&worktree).await?;
+            }
+            if has(self, &here, commit).await || !has(self, &there, commit).await {
+                continue;
+            }
+            let known = ["for-each-ref", "--count=1", "--contains", commit, "refs/remotes"];
+            if !self.git(&there, &known).await?.is_empty() {
+                continue;
+            }
+            let (path, shown) = (change.path.display(), there.display());
+            return Err(GitError::Unusable {
+                message: format!("the submodule {path} is at {commit}, which is in {shown} and on no remote"),
+                hint: format!(
+                    "push it, as in `git -C {shown} push origin {commit}:refs/heads/{}`, then merge again; nothing was changed",
+                    Git::branch(feature)
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// The submodules of a worktree that have commits which are on no remote, and not in the project's own either.
+    pub(super) async fn submodules_ahead(&self, worktree: &Path) -> Result<Vec<String>, GitError> {
+        let own = line(self.bytes(worktree, &["rev-parse", "--absolute-git-dir"]).await?).join("modules");
+        let mut submodules = Vec::new();
+        find(&own, PathBuf::new(), &mut submodules);
+        // Those that were made in the worktree have their repository within.
+        let listed = self.bytes(worktree, &["ls-files", "--stage", "-z"]).await?;
+        let listed =
+            names(&listed).map(OsStr::as_bytes).filter(|entry| entry.starts_with(GITLINK.as_bytes()));
+        for name in listed.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1)) {
+            let name = PathBuf::from(OsStr::from_bytes(name));
+            let folder = worktree.join(&name).join(".git");
+            if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+                submodules.push(Submodule { name, folder });
+            }
+        }
+        let mut ahead = Vec::new();
+        for submodule in submodules {
+            if self.is_ahead(&submodule).await? {
+                ahead.push(submodule.name.display().to_string());
+            }
+        }
+        Ok(ahead)
+    }
+
+    async fn is_ahead(&self, submodule: &Submodule) -> Result<bool, GitError> {
+        let within = |folder: &Path, args: &[&str]| {
+            let mut all = vec!["--git-dir".into(), folder.as_os_str().to_owned()];
+            all.extend(args.iter().map(Into::into));
+            all
+        };
+        // Tags come from the remote too.
+        let args = ["rev-list", "--exclude=refs/tags/*", "--all", "HEAD", "--not", "--remotes"];
+        let Ok(commits) = self.bytes(&self.root, &within(&submodule.folder, &args)).await else {
+            return Ok(true);
+        };
+        let projects = self.common().await?.join("modules").join(&submodule.name);
+        for commit in String::from_utf8_lossy(&commits).lines() {
+            let looked = self.bytes(&self.root, &within(&projects, &["cat-file", "-e", commit])).await;
+            if looked.is_err() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Whether a submodule is in this folder and has the commit.
+async fn has(git: &Git, folder: &Path, commit: &str) -> bool {
+    folder.join(".git").exists()
+        && git.git(folder, &["cat-file", "-e", &format!("{commit}^{{commit}}")]).await.is_ok()
+}
+
+/// The repositories below a folder that is called `modules`.
+fn find(folder: &Path, name: PathBuf, found: &mut Vec<Submodule>) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        let (folder, name) = (entry.path(), name.join(entry.file_name()));
+        if folder.join("HEAD").is_file() && folder.join("objects").is_dir() {
+            find(&folder.join("modules"), name.join("modules"), found);
+            found.push(Submodule { name, folder });
+        } else {
+            find(&folder, name, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::Git;
+    use crate::git::checkout::tests::write;
+    use crate::git::tests::{git, project, told};
+    use aop_kernel::ids::FeatureId;
+    use std::path::{Path, PathBuf};
+
+    const FILES: [&str; 2] = ["-c", "protocol.file.allow=always"];
+
+    fn commit(folder: &Path, name: &str) -> String {
+        write(folder, name, "text");
+        git(folder, &["add", name]);
+        git(folder, &["commit", "--quiet", "-m", name]);
+        git(folder, &["rev-parse", "HEAD"])
+    }
+
+    /// A project with a submodule `sub`, and a feature's worktree that has it too.
+    async fn with_submodule() -> (tempfile::TempDir, tempfile::TempDir, Git, FeatureId, PathBuf) {
+        let remote = tempfile::TempDir::new().unwrap();
+        git(remote.path(), &["init", "--quiet"]);
+        commit(remote.path(), "lib");
+        let (dir, project, id) = project();
+        let from = remote.path().to_str().unwrap();
+        git(dir.path(), &[&FILES[..], &["submodule", "--quiet", "add", from, "sub"]].concat());
+        git(dir.path(), &["commit", "--quiet", "-m", "sub"]);
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        git(&worktree, &[&FILES[..], &["submodule", "--quiet", "update", "--init"]].concat());
+        (remote, dir, project, id, worktree)
+    }
+
+    #[tokio::test]
+    async fn a_submodule_at_a_commit_that_nobody_can_get_refuses_the_merge() {
+        let (_remote, dir, project, id, worktree) = with_submodule().await;
+        let inner = commit(&worktree.join("sub"), "new");
+        let work = project.commit_all(&id, "built").await.unwrap();
+        let merge = project.prepare_merge(&work, "merge").await.unwrap();
+        let error = project.check_submodules(&id, &merge).await.unwrap_err();
+        let (message, hint) = told(&error);
+        assert!(message.contains(&format!("submodule sub is at {inner}")), "{message}");
+        assert_eq!(project.remove_worktree(&id).await.unwrap().len(), 1, "it would go with the worktree");
+        // What the hint says, word for word.
+        let command = hint.split('`').nth(1).unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
+        project.check_submodules(&id, &merge).await.unwrap();
+        project.fast_forward("main", &merge, std::process::Stdio::null()).await.unwrap();
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
+        git(dir.path(), &[&FILES[..], &["submodule", "--quiet", "update"]].concat());
+        assert!(dir.path().join("sub/new").exists());
+    }
+
+    #[tokio::test]
+    async fn what_a_submodule_alone_has_keeps_its_worktree() {
+        let (_remote, dir, project, id, worktree) = with_submodule().await;
+        let sub = worktree.join("sub");
+        git(&sub, &["switch", "--quiet", "-c", "mine"]);
+        commit(&sub, "new");
+        git(&sub, &["switch", "--quiet", "--detach", "HEAD~"]);
+        let kept = project.remove_worktree(&id).await.unwrap();
+        assert_eq!(kept, ["commits of the submodule sub that are on no remote"]);
+        git(&sub, &["branch", "--quiet", "-D", "mine"]);
+        write(&sub, "unknown", "text");
+        // A setting that hides such files hides them from the person, not from us.
+        git(dir.path(), &["config", "submodule.sub.ignore", "all"]);
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub"]);
+        std::fs::remove_file(sub.join("unknown")).unwrap();
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
+    }
+}
