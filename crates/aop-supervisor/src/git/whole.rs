@@ -1,17 +1,22 @@
 //! What may be committed of a worktree: all of it, so that nothing only seems to be kept. A file in the middle of a merge
 //! would be taken for resolved, and of a repository inside the worktree only the name of a commit would be kept.
 
-use super::checkout::GITLINK;
+use super::checkout::{GITLINK, names};
 use super::{Git, GitError};
 use aop_kernel::ids::FeatureId;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 impl Git {
     /// Refuses files in which a merge has left its marks.
     pub(super) async fn check_resolved(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
-        let said = self.git(worktree, &["ls-files", "--unmerged", "-z"]).await?;
-        let names = said.split_terminator('\0').filter_map(|entry| Some(entry.split_once('\t')?.1));
-        let mut left: Vec<&str> = names.filter(|name| has_marks(&worktree.join(name))).collect();
+        let said = self.bytes(worktree, &["ls-files", "--unmerged", "-z"]).await?;
+        // `100644 1234 2`, a tab, then the name.
+        let paths = names(&said).filter_map(|entry| entry.as_bytes().splitn(2, |byte| *byte == b'\t').nth(1));
+        let paths = paths.map(|path| Path::new(OsStr::from_bytes(path)));
+        let left = paths.filter(|path| has_marks(&worktree.join(path)));
+        let mut left: Vec<String> = left.map(|path| path.display().to_string()).collect();
         left.dedup();
         if left.is_empty() {
             return Ok(());
@@ -78,24 +83,41 @@ fn own_repository(feature: &FeatureId, worktree: &Path, name: &str) -> GitError 
     }
 }
 
-/// Whether a merge's marks stand in a file.
+/// The least that a mark is long; an attribute can make it longer.
+const MARK: &[u8] = b"<<<<<<<";
+
+/// Whether a merge's marks stand in a file, as far as anybody can tell.
 fn has_marks(path: &Path) -> bool {
-    let text = std::fs::read(path).unwrap_or_default();
-    text.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"<<<<<<< "))
+    // In a folder or a link there are none, and what is gone was resolved by that.
+    if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        return false;
+    }
+    let is_mark = |line: &[u8]| {
+        line.starts_with(MARK) && line.iter().find(|byte| **byte != b'<').is_none_or(u8::is_ascii_whitespace)
+    };
+    std::fs::read(path).map_or(true, |text| text.split(|byte| *byte == b'\n').any(is_mark))
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::git::Git;
     use crate::git::tests::{git, project};
+    use aop_kernel::ids::FeatureId;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
 
-    #[tokio::test]
-    async fn conflicts_are_not_committed_unless_somebody_resolved_them() {
+    /// A worktree in the middle of a merge that conflicts in this file.
+    async fn in_conflict(file: &OsStr) -> (tempfile::TempDir, Git, FeatureId, PathBuf) {
         let (folder, projects_git, id) = project();
+        std::fs::write(folder.path().join(".gitattributes"), "long conflict-marker-size=32\n").unwrap();
+        git(folder.path(), &["add", "--all"]);
+        git(folder.path(), &["commit", "-qm", "attributes"]);
         let worktree = projects_git.ensure_worktree(&id).await.unwrap();
-        std::fs::write(worktree.join("a"), "theirs").unwrap();
+        std::fs::write(worktree.join(file), "theirs").unwrap();
         projects_git.commit_all(&id, "theirs").await.unwrap();
-        std::fs::write(folder.path().join("a"), "ours").unwrap();
-        git(folder.path(), &["add", "a"]);
+        std::fs::write(folder.path().join(file), "ours").unwrap();
+        git(folder.path(), &["add", "--all", "--", ":!.aop"]);
         git(folder.path(), &["commit", "-qm", "ours"]);
         let merging = std::process::Command::new("git")
             .args(["-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "main"])
@@ -103,12 +125,30 @@ mod tests {
             .output()
             .unwrap();
         assert!(!merging.status.success(), "there is a conflict");
-        let before = projects_git.head(&worktree).await.unwrap();
-        let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
-        assert!(refused.contains("with conflicts in a"), "{refused}");
-        assert_eq!(projects_git.head(&worktree).await.unwrap(), before);
-        std::fs::write(worktree.join("a"), "both").unwrap();
-        assert_ne!(projects_git.commit_all(&id, "built").await.unwrap(), before);
+        (folder, projects_git, id, worktree)
+    }
+
+    #[tokio::test]
+    async fn conflicts_are_not_committed_unless_somebody_resolved_them() {
+        // One whose marks are longer, and one whose name is no text.
+        for file in [&b"a"[..], b"long", b"caf\xe9.txt"] {
+            let file = OsStr::from_bytes(file);
+            let (_folder, projects_git, id, worktree) = in_conflict(file).await;
+            let before = projects_git.head(&worktree).await.unwrap();
+            let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
+            assert!(refused.contains(&format!("with conflicts in {}", file.display())), "{refused}");
+            assert_eq!(projects_git.head(&worktree).await.unwrap(), before);
+            std::fs::write(worktree.join(file), "both\n<<<<<<<<no mark\n").unwrap();
+            assert_ne!(projects_git.commit_all(&id, "built").await.unwrap(), before);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_conflict_is_resolved_also_by_taking_the_file_away() {
+        let (_folder, projects_git, id, worktree) = in_conflict(OsStr::new("a")).await;
+        std::fs::remove_file(worktree.join("a")).unwrap();
+        projects_git.commit_all(&id, "built").await.unwrap();
+        assert_eq!(git(&worktree, &["ls-tree", "--name-only", "HEAD"]), ".gitattributes");
     }
 
     #[tokio::test]
