@@ -16,6 +16,7 @@ use crate::settings::Worktrees;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
 pub(crate) use base::Base;
+use checkout::names;
 use pen::Pen;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -79,12 +80,12 @@ fn changed_files(said: &str) -> Vec<String> {
     said.lines().map(|line| line.get(3..).unwrap_or(line).to_owned()).collect()
 }
 
-/// The files of a merge that conflicts: git names them below the tree it wrote, if it names any.
-fn conflicting(said: &str) -> Option<Vec<String>> {
-    let is_tree = |line: &&str| line.len() >= 40 && line.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let mut lines = said.lines();
-    lines.find(is_tree)?;
-    Some(lines.map(str::to_owned).collect())
+/// What `merge-tree -z` wrote: the tree, then the files that conflict, if it names any. A merge driver may have spoken before.
+fn merged_tree(said: &[u8]) -> Option<(String, Vec<String>)> {
+    let mut names = names(said).map(|name| name.to_string_lossy().into_owned());
+    let tree = names.next()?.lines().last()?.to_owned();
+    let is_tree = tree.len() >= 40 && tree.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_tree.then(|| (tree, names.collect()))
 }
 
 /// What points at merges that are prepared and on no branch yet.
@@ -339,18 +340,13 @@ impl Git {
     /// Makes the merge of `commit` into the head as an object that nothing points at yet.
     pub async fn prepare_merge(&self, commit: &str, message: &str) -> Result<String, GitError> {
         let head = self.head(&self.root).await?;
-        let tree = self
-            .git(&self.root, &["merge-tree", "--write-tree", "--name-only", "--no-messages", &head, commit])
-            .await;
-        let tree = match tree {
-            Ok(said) => said.trim().to_owned(),
-            Err(GitError::Failed { command, said }) => {
-                return Err(match conflicting(&said) {
-                    Some(files) => GitError::Conflict(files),
-                    None => GitError::Failed { command, said },
-                });
-            }
-            Err(error) => return Err(error),
+        let args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", &head, commit];
+        // What it warns of stands elsewhere than what it found.
+        let output = self.output(&self.root, &args, Stdio::null()).await?;
+        let tree = match (output.status.code(), merged_tree(&output.stdout)) {
+            (Some(0), Some((tree, _))) => tree,
+            (Some(1), Some((_, files))) => return Err(GitError::Conflict(files)),
+            _ => return Err(failed(&args, &output)),
         };
         let identity = self.identity(&self.root).await?;
         let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
@@ -486,7 +482,7 @@ fn failed<Arg: AsRef<OsStr>>(args: &[Arg], output: &Output) -> GitError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Git, GitError, conflicting};
+    use super::{Git, GitError};
     use aop_kernel::ids::FeatureId;
     use std::path::Path;
     use std::process::Command;
@@ -581,12 +577,56 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_conflict_is_one_also_when_git_names_no_file_or_warns_before() {
-        let tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
-        assert_eq!(conflicting(&format!("{tree}\na.txt\nb.txt")), Some(vec!["a.txt".into(), "b.txt".into()]));
-        assert_eq!(conflicting(tree), Some(Vec::new()));
-        assert_eq!(conflicting(&format!("warning: x\n{tree}\na.txt")), Some(vec!["a.txt".into()]));
-        assert_eq!(conflicting("fatal: no such commit"), None);
+    #[tokio::test]
+    async fn a_conflict_is_one_whatever_git_and_a_merge_driver_say_meanwhile() {
+        for (attributes, driver) in [
+            ("!foo text\n", "false"),
+            ("* merge=x\n", "echo no >&2; false"),
+            ("* merge=x\n", "echo no; false"),
+        ] {
+            let (dir, project, _) = project();
+            let root = dir.path();
+            std::fs::write(root.join(".gitattributes"), attributes).unwrap();
+            git(root, &["config", "merge.x.driver", driver]);
+            let commit = |text: &str| {
+                std::fs::write(root.join("caf\u{e9}"), text).unwrap();
+                git(root, &["add", "--all"]);
+                git(root, &["commit", "--quiet", "-m", text]);
+            };
+            commit("first");
+            git(root, &["branch", "other"]);
+            commit("ours");
+            git(root, &["switch", "--quiet", "other"]);
+            commit("theirs");
+            match project.prepare_merge("main", "merge").await {
+                Err(GitError::Conflict(files)) => assert_eq!(files, ["caf\u{e9}"]),
+                other => panic!("{driver}: {other:?}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_merge_whose_driver_speaks_is_the_tree_that_git_wrote() {
+        let (dir, project, _) = project();
+        let root = dir.path();
+        std::fs::write(root.join(".gitattributes"), "* merge=x\n").unwrap();
+        git(root, &["config", "merge.x.driver", "echo merging"]);
+        for (branch, text) in [("main", "first"), ("other", "theirs"), ("main", "ours")] {
+            git(
+                root,
+                &[
+                    "switch",
+                    "--quiet",
+                    "--force-create",
+                    branch,
+                    if text == "ours" { "main" } else { "HEAD" },
+                ],
+            );
+            std::fs::write(root.join("file"), text).unwrap();
+            git(root, &["add", "--all"]);
+            git(root, &["commit", "--quiet", "-m", text]);
+        }
+        let merge = project.prepare_merge("other", "merge").await.unwrap();
+        assert_eq!(git(root, &["show", &format!("{merge}:file")]), "ours");
     }
 }
