@@ -76,7 +76,7 @@ pub(super) fn mend(common: &Path, worktree: &Path) -> Result<(), GitError> {
 }
 
 /// The folder that `.git` names.
-fn end_of(link: &Path) -> Option<PathBuf> {
+pub(super) fn end_of(link: &Path) -> Option<PathBuf> {
     let path = line(link)?.strip_prefix(GITDIR).map(<[u8]>::to_vec)?;
     // A relative one begins where it stands.
     Some(link.parent()?.join(OsString::from_vec(path)))

@@ -3,6 +3,7 @@
 //! whoever has that lock knows that what else is locked there is a left-over: of ours, or of an agent that is gone.
 
 use super::GitError;
+use super::link::end_of;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -49,8 +50,7 @@ impl Pen {
 
 /// The lock files that git makes when it writes in this worktree and on its branch.
 fn left_over(worktree: &Path) -> Vec<PathBuf> {
-    let Ok(link) = std::fs::read_to_string(worktree.join(".git")) else { return Vec::new() };
-    let Some(own) = link.trim().strip_prefix("gitdir: ").map(PathBuf::from) else { return Vec::new() };
+    let Some(own) = end_of(&worktree.join(".git")) else { return Vec::new() };
     let name = worktree.file_name().unwrap_or_default().to_string_lossy();
     // A worktree's own folder is `.git/worktrees/NAME`.
     let branch = own.join("../../refs/heads/aop").join(format!("{name}.lock"));
@@ -64,23 +64,30 @@ mod tests {
 
     #[tokio::test]
     async fn a_git_that_was_killed_in_a_worktree_is_in_nobodys_way() {
-        let (dir, project, id) = project();
-        let worktree = project.ensure_worktree(&id).await.unwrap();
-        let of_git = dir.path().join(".git");
-        for lock in
-            ["worktrees/checkout/index.lock", "worktrees/checkout/HEAD.lock", "refs/heads/aop/checkout.lock"]
-        {
-            std::fs::write(of_git.join(lock), "").unwrap();
+        for link in [None, Some("gitdir: ../../../.git/worktrees/checkout\n")] {
+            let (dir, project, id) = project();
+            let worktree = project.ensure_worktree(&id).await.unwrap();
+            if let Some(relative) = link {
+                std::fs::write(worktree.join(".git"), relative).unwrap();
+            }
+            let of_git = dir.path().join(".git");
+            for lock in [
+                "worktrees/checkout/index.lock",
+                "worktrees/checkout/HEAD.lock",
+                "refs/heads/aop/checkout.lock",
+            ] {
+                std::fs::write(of_git.join(lock), "").unwrap();
+            }
+            std::fs::write(worktree.join("new"), "text").unwrap();
+            let before = project.head(&worktree).await.unwrap();
+            let after = project.commit_all(&id, "second").await.unwrap();
+            assert_ne!(before, after);
+            // Nor in that of the agent, whose own git comes first in its turn.
+            let lock = of_git.join("worktrees/checkout/index.lock");
+            std::fs::write(&lock, "").unwrap();
+            project.ensure_worktree(&id).await.unwrap();
+            assert!(!lock.exists());
         }
-        std::fs::write(worktree.join("new"), "text").unwrap();
-        let before = project.head(&worktree).await.unwrap();
-        let after = project.commit_all(&id, "second").await.unwrap();
-        assert_ne!(before, after);
-        // Nor in that of the agent, whose own git comes first in its turn.
-        let lock = of_git.join("worktrees/checkout/index.lock");
-        std::fs::write(&lock, "").unwrap();
-        project.ensure_worktree(&id).await.unwrap();
-        assert!(!lock.exists());
     }
 
     #[tokio::test]
