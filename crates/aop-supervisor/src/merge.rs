@@ -71,7 +71,7 @@ pub async fn merge(
             ErrorCode::VersionConflict,
             format!("the working tree has changes that are not committed: {}", dirty.join(", ")),
         )
-        .hint("commit or stash them, then merge again; nothing was changed")
+        .hint("commit or stash them (of a submodule: `git submodule update`), then merge again; nothing was changed")
         .fact("files", dirty));
     }
     // Said before the merge is tried: who reads "conflict" for a feature that was never ready is led astray.
