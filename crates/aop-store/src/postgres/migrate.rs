@@ -5,8 +5,10 @@ use super::link::{Failure, Link, unavailable};
 use deadpool_postgres::Object;
 
 /// Every migration in order, by name.
-const MIGRATIONS: &[(&str, &str)] =
-    &[("0001_start", include_str!("../../migrations/postgres/0001_start.sql"))];
+const MIGRATIONS: &[(&str, &str)] = &[
+    ("0001_start", include_str!("../../migrations/postgres/0001_start.sql")),
+    ("0002_several_replies", include_str!("../../migrations/postgres/0002_several_replies.sql")),
+];
 
 /// "aop1": the lock that makes migrating processes a queue.
 const LOCK: i64 = 0x616f_7031;
@@ -104,7 +106,7 @@ pub(super) async fn require_ready(link: &Link, connection: &Object) -> Result<()
     let hint = if schema.applied.is_empty() {
         "run `aop init` to begin here, or `aop store copy` to bring a project"
     } else {
-        "run `aop store migrate` once; the other machines go on meanwhile"
+        "run `aop store migrate` once; from then on every machine needs an aop that knows them"
     };
     Err(unavailable(link.options(), &cause, hint).into())
 }

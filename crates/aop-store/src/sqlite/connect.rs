@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0002_fewer_trees.sql"),
     include_str!("../../migrations/sqlite/0003_chained_events.sql"),
     include_str!("../../migrations/sqlite/0004_log_first.sql"),
+    include_str!("../../migrations/sqlite/0005_several_replies.sql"),
 ];
 
 /// How long to wait for a lock that SQLite itself holds.

@@ -323,6 +323,33 @@ fn a_store_of_the_first_version_is_brought_up_to_date_and_keeps_everything() {
     wait(w.check());
 }
 
+/// An aop that knows four steps refuses a file that has five: it says that it is too old.
+#[test]
+fn a_store_of_the_version_before_gets_the_number_of_this_one_however_many_open_it_at_once() {
+    let dir = TempDir::new().unwrap();
+    let open = {
+        let w = world(dir.path());
+        wait(w.feature_in("a", Status::Qa));
+        wait(w.ask("a"))
+    };
+    tamper(dir.path(), "PRAGMA user_version = 4");
+    let start = Barrier::new(8);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                start.wait();
+                SqliteStore::open(dir.path(), clock()).unwrap();
+            });
+        }
+    });
+    let connection = Connection::open(dir.path().join("aop.db")).unwrap();
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    assert_eq!(version, 5);
+    let w = world(dir.path());
+    wait(w.answer("a", &open, json!("y"))).unwrap();
+    wait(w.check());
+}
+
 #[test]
 fn a_store_of_the_first_version_that_is_not_whole_is_refused_and_left_alone() {
     let dir = TempDir::new().unwrap();

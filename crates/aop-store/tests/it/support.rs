@@ -369,7 +369,11 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
 
 /// A project that no other test knows, on the server that all tests share.
 pub(crate) fn new_project() -> PostgresOptions {
-    let schema = include_str!("../../migrations/postgres/0001_start.sql");
+    // All of them: what an older version made on that server lacks the later ones.
+    let schema = concat!(
+        include_str!("../../migrations/postgres/0001_start.sql"),
+        include_str!("../../migrations/postgres/0002_several_replies.sql"),
+    );
     let address = aop_testkit::postgres::shared(schema);
     let options = PostgresOptions::parse(&address).unwrap().project(&format!("p_{}", ulid::Ulid::generate()));
     PostgresStore::create(&options).unwrap();

@@ -203,7 +203,11 @@ fn store_of_this_test() -> Option<String> {
 
 /// The address of a project that is not there yet, on the server that all tests share.
 pub(crate) fn new_postgres_project() -> String {
-    let schema = include_str!("../../../aop-store/migrations/postgres/0001_start.sql");
+    // All of them: what an older version made on that server lacks the later ones.
+    let schema = concat!(
+        include_str!("../../../aop-store/migrations/postgres/0001_start.sql"),
+        include_str!("../../../aop-store/migrations/postgres/0002_several_replies.sql"),
+    );
     format!("{}?project=p-{}", aop_testkit::postgres::shared(schema), ulid::Ulid::generate())
 }
 

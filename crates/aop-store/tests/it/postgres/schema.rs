@@ -39,10 +39,10 @@ fn tables_are_made_once_and_refused_when_they_are_not_understood() {
             });
         }
     });
-    assert_eq!(server.sql("team", "SELECT count(*) FROM aop_migrations"), "1");
+    assert_eq!(server.sql("team", "SELECT count(*) FROM aop_migrations"), "2");
     assert_eq!(server.sql("team", "SELECT count(*) FROM projects"), "1");
     let schema = PostgresStore::schema(&options).unwrap();
-    assert_eq!((schema.applied.len(), schema.pending.len()), (1, 0));
+    assert_eq!((schema.applied.len(), schema.pending.len()), (2, 0));
     assert_eq!(PostgresStore::migrate(&options).unwrap(), Vec::<String>::new());
     wait(live(&options).feature("a"));
 
@@ -66,6 +66,43 @@ fn tables_are_made_once_and_refused_when_they_are_not_understood() {
     let latin = PostgresOptions::parse(&server.address("old")).unwrap().project("shop");
     let (cause, hint) = told(PostgresStore::create(&latin).unwrap_err());
     assert!(cause.contains("LATIN1") && hint.contains("UTF8"), "{cause}: {hint}");
+}
+
+/// An aop that does not know the last step sees a name that it does not have: it says that it is too old.
+#[test]
+fn tables_of_the_version_before_are_brought_up_to_date_once_and_keep_everything() {
+    let server = Server::own("-c fsync=off");
+    server.sql("postgres", "CREATE DATABASE team");
+    let options = PostgresOptions::parse(&server.address("team")).unwrap().project("shop");
+    PostgresStore::create(&options).unwrap();
+    let open = wait(async {
+        let w = live(&options);
+        w.feature_in("a", Status::Qa).await;
+        w.ask("a").await
+    });
+    server.sql("team", "DELETE FROM aop_migrations WHERE name > '0001_start'");
+
+    for refused in [refusal(&options), told(PostgresStore::create(&options).unwrap_err())] {
+        let (cause, hint) = refused;
+        assert!(
+            cause.contains("lack 0002_several_replies") && hint.contains("aop store migrate"),
+            "{cause}: {hint}"
+        );
+    }
+    let start = Barrier::new(8);
+    let migrated = std::thread::scope(|scope| {
+        let each = [(); 8].map(|()| {
+            scope.spawn(|| {
+                start.wait();
+                PostgresStore::migrate(&options).unwrap()
+            })
+        });
+        each.map(|one| one.join().unwrap()).concat()
+    });
+    assert_eq!(migrated, ["0002_several_replies"]);
+    let w = live(&options);
+    wait(w.answer("a", &open, json!("x"))).unwrap();
+    wait(w.check());
 }
 
 #[test]
