@@ -1,7 +1,7 @@
 //! The whole history out of one snapshot, and back into an empty project in one transaction.
 
 use super::Inside;
-use super::link::{Failure, unavailable};
+use super::link::{Failure, Length, unavailable};
 use super::read::Reader;
 use super::writer::{flush, load};
 use crate::clock::Ids;
@@ -20,7 +20,7 @@ impl Inside {
     /// Shows every entry; all of them are of one moment.
     pub(super) async fn history(&self, visit: Visit) -> Result<Origin, StoreError> {
         let visit = RefCell::new(Some(visit));
-        self.read(async |reader| {
+        self.read_for(Length::Any, async |reader| {
             // Whoever has seen half of it cannot be shown the beginning again.
             let Some(mut visit) = visit.borrow_mut().take() else { return Err(self.broke_off().into()) };
             reader.history(&mut visit).await
@@ -82,7 +82,7 @@ pub(super) async fn restore(inside: &Inside, ids: &mut Ids, entries: Entries) ->
     let entries = RefCell::new(Some(entries));
     inside
         .link
-        .patiently(async |connection, _| {
+        .attempts(Length::Any, async |connection, _| {
             let Some(entries) = entries.borrow_mut().take() else { return Err(inside.broke_off().into()) };
             let seq = attempt(inside, ids, &connection, entries).await?;
             connection.batch_execute("COMMIT").await?;

@@ -1,16 +1,14 @@
 //! The way to the server: a small pool, what its errors mean to a person, and patience while it restarts or
 //! another server takes its place.
 
+use super::dial::{Dial, is_silence, silence};
 use super::options::{PostgresOptions, with_causes};
-use super::tls::Tls;
 use crate::error::StoreError;
-use deadpool_postgres::{Connect, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
-use std::pin::Pin;
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
 use std::time::Duration;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Config, Error, NoTls};
 
 /// More connections win nothing: the commits of a project are one queue, and reads are short.
 const CONNECTIONS: usize = 8;
@@ -19,16 +17,20 @@ const CONNECTIONS: usize = 8;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What every connection is told first. A client that lost its power must not hold a project's row for long;
-/// and what was acknowledged has to be on disk, whatever the server's default is. Everything has its index: no table,
-/// which has other projects in it too, is ever looked through.
-const SESSION: &str = "SET idle_in_transaction_session_timeout = '10s'; SET enable_seqscan = off;
-    SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
-
 /// Connections to one database.
 pub(super) struct Link {
     pool: Pool,
+    dial: Dial,
     options: PostgresOptions,
+}
+
+/// How long an attempt may rightly take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// Not longer than a caller is patient.
+    Short,
+    /// It depends on how much there is.
+    Any,
 }
 
 /// What is known after some attempts.
@@ -76,11 +78,11 @@ impl Failure {
 impl Link {
     pub(super) fn new(options: PostgresOptions) -> Result<Self, StoreError> {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager =
-            Manager::from_connect(options.config.clone(), Dial { tls: options.tls.clone() }, settings);
+        let dial = Dial::new(&options);
+        let manager = Manager::from_connect(options.config.clone(), dial.clone(), settings);
         let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
         let pool = pool.map_err(|error| unavailable(&options, &error.to_string(), "report this"))?;
-        Ok(Link { pool, options })
+        Ok(Link { pool, dial, options })
     }
 
     /// The same connections with other options, for another patience.
@@ -90,6 +92,11 @@ impl Link {
 
     pub(super) fn options(&self) -> &PostgresOptions {
         &self.options
+    }
+
+    /// What makes its connections.
+    pub(super) fn dial(&self) -> &Dial {
+        &self.dial
     }
 
     /// A connection from the pool, or a new one; one attempt.
@@ -102,23 +109,44 @@ impl Link {
         })
     }
 
-    /// Does something on a connection, and again on another one while the server is away. The work is told
-    /// whether an earlier attempt may have been carried out.
+    /// Does something on a connection, and again on another one while the server is away or silent. The work is
+    /// told whether an earlier attempt may have been carried out.
     pub(super) async fn patiently<T>(
         &self,
+        work: impl AsyncFnMut(Object, bool) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.attempts(Length::Short, work).await
+    }
+
+    /// The same.
+    pub(super) async fn attempts<T>(
+        &self,
+        length: Length,
         mut work: impl AsyncFnMut(Object, bool) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
         let mut patience = Patience { start: Instant::now(), pause: FIRST_PAUSE, doubt: false };
         loop {
-            let result = match self.connection().await {
-                Ok(connection) => work(connection, patience.doubt).await,
-                Err(failure) => Err(failure),
+            let result = match (self.connection().await, length) {
+                (Ok(connection), Length::Short) => {
+                    let limit = self.limit(&patience);
+                    // Nobody knows what became of an attempt that had no answer.
+                    let unanswered = |_| Err(Failure::Medium { error: silence(), in_doubt: true });
+                    timeout(limit, work(connection, patience.doubt)).await.unwrap_or_else(unanswered)
+                }
+                (Ok(connection), Length::Any) => work(connection, patience.doubt).await,
+                (Err(failure), _) => Err(failure),
             };
             match result {
                 Ok(value) => return Ok(value),
                 Err(failure) => self.sit_out(failure, &mut patience).await?,
             }
         }
+    }
+
+    /// How long an attempt may take: half of what is left, so that another connection can be tried.
+    fn limit(&self, patience: &Patience) -> Duration {
+        let left = self.options.patience.saturating_sub(patience.start.elapsed());
+        (left / 2).max(self.options.answers_within())
     }
 
     /// Waits before another attempt, unless there is to be none.
@@ -144,9 +172,18 @@ impl Link {
     /// What an error means to a person, and what to do about it.
     fn explain(&self, error: &Error, in_doubt: bool) -> StoreError {
         if in_doubt {
-            let cause = format!("the connection broke before the answer came ({})", with_causes(error));
+            let cause = if is_silence(error) {
+                "the server did not answer in time".to_owned()
+            } else {
+                format!("the connection broke before the answer came ({})", with_causes(error))
+            };
             let hint = "run it again with the same operation id: it tells whether it was written, and is written once";
             return unavailable(&self.options, &cause, hint);
+        }
+        if is_silence(error) {
+            let cause = "the server takes connections and does not answer";
+            let hint = "look at the server, and at a proxy or tunnel on the way; a slow one gets more time by connect_timeout=SECONDS in the address";
+            return unavailable(&self.options, cause, hint);
         }
         let hint = match error.code() {
             Some(&SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION) => {
@@ -173,7 +210,10 @@ fn passes(error: &Error) -> bool {
     let Some(code) = error.code() else {
         // No word from the server: the connection broke or could not be made. What cannot be understood at all
         // (a wrong parameter, a row of another shape) is no loss of connection and does not pass.
-        return error.is_closed() || caused_by_io(error) || error.to_string().contains("connect");
+        return error.is_closed()
+            || is_silence(error)
+            || caused_by_io(error)
+            || error.to_string().contains("connect");
     };
     code.code().starts_with("08")
         || [
@@ -209,33 +249,4 @@ fn jitter() -> f64 {
 /// An unavailable store, in words.
 pub(super) fn unavailable(options: &PostgresOptions, cause: &str, hint: &str) -> StoreError {
     StoreError::Unavailable { place: options.place(), cause: cause.into(), hint: hint.into() }
-}
-
-/// Makes a connection and tells it how to behave.
-struct Dial {
-    tls: Option<Tls>,
-}
-
-impl Connect for Dial {
-    fn connect(
-        &self,
-        config: &Config,
-    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
-        let config = config.clone();
-        Box::pin(async move {
-            // How a connection ends is told by the calls that were under way on it.
-            let (client, task) = match &self.tls {
-                Some(tls) => {
-                    let (client, connection) = config.connect(tls.maker()).await?;
-                    (client, tokio::spawn(async move { drop(connection.await) }))
-                }
-                None => {
-                    let (client, connection) = config.connect(NoTls).await?;
-                    (client, tokio::spawn(async move { drop(connection.await) }))
-                }
-            };
-            client.batch_execute(SESSION).await?;
-            Ok((client, task))
-        })
-    }
 }

@@ -3,9 +3,10 @@
 //! A thread of its own drives the connections, so that a store serves callers on any runtime. Mutations queue
 //! for one writer (`writer.rs`); reads run beside it, each on one snapshot (`read.rs`, `inbox.rs`); leases and claims
 //! are one statement each (`holding.rs`), documents have a lock each (`shelf.rs`). A server that is away is waited for
-//! (`link.rs`).
+//! (`link.rs`), one that is silent is not waited for for ever (`dial.rs`).
 
 mod batch;
+mod dial;
 mod history;
 mod holding;
 mod inbox;
@@ -40,7 +41,7 @@ use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
-use link::{Link, unavailable};
+use link::{Length, Link, unavailable};
 use serde_json::Value;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -123,7 +124,7 @@ impl PostgresStore {
     pub fn create(options: &PostgresOptions) -> Result<(), StoreError> {
         once(options, async |link, project| {
             crash_point("first_start");
-            link.patiently(async |connection, _| {
+            link.attempts(Length::Any, async |connection, _| {
                 if migrate::look(link, &connection).await?.applied.is_empty() {
                     migrate::migrate(link, &connection).await?;
                 }
@@ -138,7 +139,7 @@ impl PostgresStore {
     /// Brings the tables up to date; which migrations that took.
     pub fn migrate(options: &PostgresOptions) -> Result<Vec<String>, StoreError> {
         once(options, async |link, _| {
-            link.patiently(async |connection, _| migrate::migrate(link, &connection).await).await
+            link.attempts(Length::Any, async |connection, _| migrate::migrate(link, &connection).await).await
         })
     }
 
@@ -417,6 +418,6 @@ impl Store for PostgresStore {
     }
 
     fn verify(&self) -> Pending<'_, Vec<String>> {
-        self.call(async |inside| inside.read(async |reader| reader.verify().await).await)
+        self.call(async |inside| inside.read_for(Length::Any, async |reader| reader.verify().await).await)
     }
 }

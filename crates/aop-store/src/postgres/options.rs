@@ -6,10 +6,13 @@ use crate::error::StoreError;
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode};
 
 /// How long a call goes on trying while the server restarts or another one takes its place.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a server may take for the beginning of a connection, unless the address says `connect_timeout`.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
 /// Where a project lives on PostgreSQL.
 #[derive(Clone)]
@@ -54,7 +57,7 @@ impl PostgresOptions {
             config.application_name("aop");
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(Duration::from_secs(5));
+            config.connect_timeout(ANSWERS_WITHIN);
         }
         if config.get_tcp_user_timeout().is_none() {
             // A host that is gone does not say so: without this a call would wait for it for many minutes.
@@ -99,6 +102,48 @@ impl PostgresOptions {
         self.project.as_deref()
     }
 
+    /// How long a server may take for the beginning of a connection.
+    pub(super) fn answers_within(&self) -> Duration {
+        self.config.get_connect_timeout().copied().unwrap_or(ANSWERS_WITHIN)
+    }
+
+    /// Every server of the address by itself.
+    pub(super) fn servers(&self) -> Vec<Config> {
+        let all = &self.config;
+        let (hosts, addresses, ports) = (all.get_hosts(), all.get_hostaddrs(), all.get_ports());
+        let count = hosts.len().max(addresses.len());
+        let fits = |length: usize| length == 0 || length == count;
+        if count < 2
+            || !fits(hosts.len())
+            || !fits(addresses.len())
+            || !(fits(ports.len()) || ports.len() == 1)
+        {
+            // What does not fit together is refused where it is used.
+            return vec![all.clone()];
+        }
+        let mut servers: Vec<Config> = (0..count)
+            .map(|index| {
+                let mut one = without_servers(all);
+                match hosts.get(index) {
+                    Some(Host::Tcp(name)) => drop(one.host(name)),
+                    Some(Host::Unix(path)) => drop(one.host_path(path)),
+                    None => {}
+                }
+                if let Some(address) = addresses.get(index) {
+                    one.hostaddr(*address);
+                }
+                if let Some(port) = ports.get(index).or(ports.first()) {
+                    one.port(*port);
+                }
+                one
+            })
+            .collect();
+        if all.get_load_balance_hosts() == LoadBalanceHosts::Random {
+            servers.rotate_left(std::process::id() as usize % count);
+        }
+        servers
+    }
+
     /// The address as it may be shown: without the password.
     pub fn place(&self) -> String {
         let hosts = self.config.get_hosts().iter().map(|host| match host {
@@ -126,6 +171,46 @@ impl fmt::Debug for PostgresOptions {
             .field("project", &self.project)
             .finish_non_exhaustive()
     }
+}
+
+/// All that an address says besides its servers.
+fn without_servers(all: &Config) -> Config {
+    let mut one = Config::new();
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = all.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(timeout) = all.get_connect_timeout() {
+        one.connect_timeout(*timeout);
+    }
+    if let Some(timeout) = all.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*timeout);
+    }
+    if let Some(interval) = all.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = all.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .keepalives(all.get_keepalives())
+        .keepalives_idle(all.get_keepalives_idle())
+        .target_session_attrs(all.get_target_session_attrs())
+        .channel_binding(all.get_channel_binding())
+        .load_balance_hosts(all.get_load_balance_hosts());
+    one
 }
 
 /// A project's name goes into addresses and messages.
@@ -183,6 +268,19 @@ mod tests {
         let options = PostgresOptions::parse(address).unwrap();
         assert_eq!(options.project_id(), Some("shop.v-2"));
         assert_eq!(options.config.get_hosts().len(), 2);
+        let servers = options.servers();
+        assert_eq!(servers.iter().map(|one| one.get_hosts().len()).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(servers[1].get_ports(), [5433]);
+        let rest = |config: &Config| {
+            let text = format!("{config:?}");
+            text.split(", ")
+                .filter(|part| !["host", "port"].iter().any(|name| part.starts_with(name)))
+                .count()
+        };
+        assert_eq!(
+            rest(&servers[0]),
+            rest(&PostgresOptions::parse("postgres://ann@one/team").unwrap().config)
+        );
         let error = PostgresOptions::parse("postgres://ann@one/team?project=../x").unwrap_err();
         assert!(error.to_string().contains("../x"), "{error}");
     }

@@ -1,6 +1,6 @@
 //! Reading: every call runs on one snapshot of the database and shows what is due as already expired.
 
-use super::link::Failure;
+use super::link::{Failure, Length};
 use super::{Inside, TimeSource};
 use crate::check::Told;
 use crate::error::StoreError;
@@ -21,10 +21,15 @@ use deadpool_postgres::Object;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::time::Duration;
+use tokio::time::timeout;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 pub(super) type Param<'a> = &'a (dyn ToSql + Sync);
+
+/// How long the end of a read may take.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 const COUNTERS: &str = "
     SELECT last_seq, greatest(last_at, coalesce($2, floor(extract(epoch FROM now()) * 1000)::bigint))
@@ -74,8 +79,17 @@ impl Inside {
         &self,
         work: impl AsyncFn(&Reader) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
+        self.read_for(Length::Short, work).await
+    }
+
+    /// The same, for as long as it takes.
+    pub(super) async fn read_for<T>(
+        &self,
+        length: Length,
+        work: impl AsyncFn(&Reader) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
         self.link
-            .patiently(async |connection, _| {
+            .attempts(length, async |connection, _| {
                 let reader = self.begin(connection).await?;
                 let result = work(&reader).await;
                 reader.end();
@@ -112,7 +126,12 @@ fn without_doubt(error: StoreError) -> StoreError {
 impl Reader {
     /// Nobody waits for the end of a read; the connection goes back to the pool after it.
     fn end(self) {
-        tokio::task::spawn_local(async move { self.connection.batch_execute("COMMIT").await });
+        tokio::task::spawn_local(async move {
+            if timeout(ENDS_WITHIN, self.connection.batch_execute("COMMIT")).await.is_err() {
+                // It stands in a transaction still: nobody else is to have it.
+                drop(Object::take(self.connection));
+            }
+        });
     }
 
     pub(super) fn now(&self) -> Timestamp {

@@ -3,11 +3,13 @@
 //! with its sender or with the connection, a commit never is.
 
 use super::Inside;
+use super::dial::silence;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Connection, Error, NoTls};
 
 /// How often the counter is looked at without having been told to.
@@ -23,14 +25,16 @@ pub(super) async fn run(inside: Rc<Inside>) {
 }
 
 async fn listen(inside: &Inside) -> Result<(), Error> {
-    let options = inside.link.options();
-    match &options.tls {
+    let dial = inside.link.dial();
+    match dial.tls() {
         Some(tls) => {
-            let (client, connection) = options.config.connect(tls.maker()).await?;
+            let made = dial.first(async |config| config.connect(tls.maker()).await).await;
+            let (client, connection) = made?;
             attend(inside, client, connection).await
         }
         None => {
-            let (client, connection) = options.config.connect(NoTls).await?;
+            let made = dial.first(async |config| config.connect(NoTls).await).await;
+            let (client, connection) = made?;
             attend(inside, client, connection).await
         }
     }
@@ -58,22 +62,26 @@ where
     };
     let channel = &inside.channel;
     let looking = async {
-        client.batch_execute(&format!("LISTEN {channel}")).await?;
-        let sql = "SELECT last_seq FROM projects WHERE project = $1";
-        let counter = client.prepare(sql).await?;
-        let sql =
-            "SELECT max(seq), feature_id FROM events WHERE project = $1 AND seq > $2 GROUP BY feature_id";
-        let touched = client.prepare(sql).await?;
+        let begin = async {
+            client.batch_execute(&format!("LISTEN {channel}")).await?;
+            let counter = client.prepare("SELECT last_seq FROM projects WHERE project = $1").await?;
+            let sql =
+                "SELECT max(seq), feature_id FROM events WHERE project = $1 AND seq > $2 GROUP BY feature_id";
+            Ok((counter, client.prepare(sql).await?))
+        };
+        let (counter, touched) = in_time(inside, begin).await?;
         let announce = async |seq: u64| {
             inside.wakes.raise(seq);
             let Some(behind) = inside.wakes.behind() else { return Ok(()) };
-            let rows = client.query(&touched, &[&inside.project, &behind.cast_signed()]).await?;
+            let params: [&(dyn ToSql + Sync); 2] = [&inside.project, &behind.cast_signed()];
+            let rows = in_time(inside, client.query(&touched, &params)).await?;
             let last = rows.iter().map(|row| row.get::<_, i64>(0).unsigned_abs()).max();
             inside.wakes.found(rows.iter().map(|row| row.get(1)), last.unwrap_or(behind));
             Ok(())
         };
         loop {
-            let seq: Option<i64> = client.query_opt_scalar(&counter, &[&inside.project]).await?;
+            let params: [&(dyn ToSql + Sync); 1] = [&inside.project];
+            let seq: Option<i64> = in_time(inside, client.query_opt_scalar(&counter, &params)).await?;
             announce(seq.unwrap_or_default().unsigned_abs()).await?;
             while let Ok(Some(seq)) = tokio::time::timeout(SAFETY_NET, told.recv()).await {
                 announce(seq.unwrap_or_default()).await?;
@@ -84,4 +92,10 @@ where
         ended = drive => ended,
         ended = looking => ended,
     }
+}
+
+/// Does not wait for a silent server longer than a call does.
+async fn in_time<T>(inside: &Inside, asked: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let limit = inside.link.options().patience;
+    tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(silence()))
 }

@@ -5,7 +5,7 @@ use super::live;
 use crate::support::{World, new_project, wait};
 use aop_kernel::event::Event;
 use aop_kernel::role::Role;
-use aop_store::{ClaimState, Expect, PostgresOptions, PostgresStore, Shelf};
+use aop_store::{ClaimState, Expect, PostgresOptions, PostgresStore, Shelf, StoreError};
 use aop_testkit::postgres::Server;
 use serde_json::json;
 use std::io::{Read, Write};
@@ -32,6 +32,8 @@ enum Heard {
     Never,
     /// All of them, but not before it is told so.
     Late,
+    /// All of them; its answer is lost, and the connection seems to be there.
+    Unanswered,
 }
 
 /// A way to the server that can be cut.
@@ -62,10 +64,11 @@ impl Wire {
         Wire { dir, cut, kept }
     }
 
-    /// The way to a database through it.
+    /// The way to a database through it. A server behind it is silent after two seconds.
     fn options(&self, database: &str) -> PostgresOptions {
         let folder = self.dir.path().display().to_string().replace('/', "%2F");
-        PostgresOptions::parse(&format!("postgres://aop@{folder}:5432/{database}")).unwrap()
+        let address = format!("postgres://aop@{folder}:5432/{database}?connect_timeout=2");
+        PostgresOptions::parse(&address).unwrap()
     }
 
     fn arm(&self, words: &[&'static str], arrives: bool) {
@@ -90,16 +93,28 @@ impl Wire {
     }
 }
 
+/// What the client hears of the server.
+#[derive(Debug, Clone, Copy)]
+enum Answers {
+    All,
+    /// The next one is the end of the connection.
+    End,
+    None,
+}
+
 /// Carries both ways until one side ends or the wire is cut.
 fn carry(client: &UnixStream, server: &UnixStream, armed: &Arc<Mutex<Option<Cut>>>, kept: &Kept) {
-    let deaf = Arc::new(Mutex::new(false));
-    let (from, to, silent) = (server.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(&deaf));
+    let answers = Arc::new(Mutex::new(Answers::All));
+    let (from, to, heard_back) =
+        (server.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(&answers));
     std::thread::spawn(move || {
         let (mut from, mut to, mut buffer) = (from, to, vec![0; 65_536]);
         while let Ok(length @ 1..) = from.read(&mut buffer) {
-            if *silent.lock().unwrap() {
+            match *heard_back.lock().unwrap() {
+                Answers::All => {}
                 // The answer is there, so it has been done; nobody hears of it.
-                break;
+                Answers::End => break,
+                Answers::None => continue,
             }
             if to.write_all(&buffer[..length]).is_err() {
                 break;
@@ -114,12 +129,13 @@ fn carry(client: &UnixStream, server: &UnixStream, armed: &Arc<Mutex<Option<Cut>
         let mut cut = armed.lock().unwrap();
         if cut.as_ref().is_some_and(|cut| in_order(&heard, &cut.words)) {
             match cut.take().unwrap().heard {
-                Heard::AtOnce => *deaf.lock().unwrap() = true,
+                Heard::AtOnce => *answers.lock().unwrap() = Answers::End,
+                Heard::Unanswered => *answers.lock().unwrap() = Answers::None,
                 Heard::Never => break,
                 Heard::Late => {
                     let rest = buffer[..length].to_vec();
                     *kept.lock().unwrap() = Some((server.try_clone().unwrap(), rest));
-                    *deaf.lock().unwrap() = true;
+                    *answers.lock().unwrap() = Answers::End;
                     let _ = client.shutdown(Shutdown::Both);
                     return;
                 }
@@ -184,6 +200,40 @@ fn a_mutation_whose_commit_was_cut_is_written_once_and_acknowledged() {
     let log = wait(w.events());
     let notes = log.iter().filter(|event| matches!(event.stamped.event, Event::Noted { .. })).count();
     assert_eq!((notes, log.len()), (4, 5));
+    wait(w.check());
+}
+
+/// A tunnel whose other end is gone holds the line all the same.
+#[test]
+fn a_mutation_and_a_read_that_had_no_answer_go_on_elsewhere_and_are_done_once() {
+    let (wire, options) = behind_a_wire();
+    let w = live(&options.patience(Duration::from_secs(4)));
+    wait(w.feature("a"));
+    wire.arm_so(&["unanswered-note", "COMMIT\0"], Heard::Unanswered);
+    let input = json!({"feature_id": "a", "note": "unanswered-note", "operation_id": "n"});
+    let request = crate::support::request(&w, Role::Human, "feature.log_append", &input);
+    let receipt = wait(w.store.submit(request, Arc::new(w.rules()))).unwrap();
+    assert!(wire.was_cut() && receipt.fresh, "it was this very call that did it");
+    wire.arm_so(&["READ ONLY"], Heard::Unanswered);
+    assert_eq!(wait(w.events()).len(), 2, "written once");
+    assert!(wire.was_cut());
+    wait(w.check());
+}
+
+/// With no patience left nobody claims to know what became of it; its operation id tells.
+#[test]
+fn a_mutation_that_was_given_up_without_an_answer_is_in_doubt_and_can_be_asked_for() {
+    let (wire, options) = behind_a_wire();
+    let w = live(&options.patience(Duration::ZERO));
+    wait(w.feature("a"));
+    wire.arm_so(&["unanswered-note", "COMMIT\0"], Heard::Unanswered);
+    let input = json!({"feature_id": "a", "note": "unanswered-note", "operation_id": "n"});
+    let request = crate::support::request(&w, Role::Human, "feature.log_append", &input);
+    let given_up = wait(w.store.submit(request.clone(), Arc::new(w.rules()))).unwrap_err();
+    let StoreError::Unavailable { cause, hint, .. } = given_up else { panic!("{given_up:?}") };
+    assert!(cause.contains("did not answer in time") && hint.contains("operation id"), "{cause}: {hint}");
+    let again = wait(w.store.submit(request, Arc::new(w.rules()))).unwrap();
+    assert!(!again.fresh, "it had been written");
     wait(w.check());
 }
 

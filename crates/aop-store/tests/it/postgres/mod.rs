@@ -8,6 +8,7 @@ mod faults;
 mod isolation;
 mod schema;
 mod sharing;
+mod silence;
 mod tenants;
 
 use crate::support::{START, World};
