@@ -24,7 +24,11 @@ pub struct Files {
 
 impl Files {
     /// Starts it for this `.aop` folder. It follows every commit, whoever made it.
-    pub fn start(folder: PathBuf, store: Arc<dyn Store>, warn: fn(&str)) -> Self {
+    pub fn start(
+        folder: PathBuf,
+        store: Arc<dyn Store>,
+        warn: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Self {
         let (stop, mut stopped) = watch::channel(false);
         let mut changes = store.changes();
         let projector = Projector::new(&folder);

@@ -71,6 +71,8 @@ pub struct RunEnd {
     pub reason: Reason,
     /// The features that were not over when it began, came later or were named, as they stand now.
     pub features: Vec<FeatureRecord>,
+    /// Whether the project was given back. One that was stopped while the store was away leaves that to time.
+    pub given_back: bool,
 }
 
 /// A run of one project.
@@ -92,6 +94,13 @@ pub struct Runner {
     told: BTreeMap<FeatureId, String>,
     seen: u64,
 }
+
+/// How long a run that was stopped, or that lost its store, tries to give back what it holds. What it cannot give back
+/// runs out by itself.
+const ENDING: Duration = Duration::from_secs(3);
+
+/// So long a store may take to say that the run still holds its lease before people are told.
+const SLOW: Duration = Duration::from_secs(3);
 
 /// How soon a feature that another runner held is tried again: that it was let go is no commit.
 const HELD: Duration = Duration::from_secs(1);
@@ -130,19 +139,36 @@ impl Runner {
     /// Runs until nothing is left to do or `stop` says so. Whatever happens, no engine is left and the lease is given
     /// back.
     pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<RunEnd, Refusal> {
-        let ended = self.turn_around(stop).await;
+        let ended = self.begin_and_turn_around(stop).await;
         self.context.stop_all();
         self.tasks.shutdown().await;
-        let released = self.context.lease.release().await;
+        let giving_back = async {
+            self.context.lease.release().await?;
+            self.features().await
+        };
+        if let Ok(reason @ (Reason::Finished | Reason::Parked)) = ended {
+            return Ok(RunEnd { reason, features: giving_back.await?, given_back: true });
+        }
+        let features = tokio::time::timeout(ENDING, giving_back).await;
         let reason = ended?;
-        released?;
-        Ok(RunEnd { reason, features: self.features().await? })
+        Ok(match features {
+            Ok(Ok(features)) => RunEnd { reason, features, given_back: true },
+            _ => RunEnd { reason, features: self.last_seen(), given_back: false },
+        })
     }
 
-    async fn turn_around(&mut self, mut stop: watch::Receiver<bool>) -> Result<Reason, Refusal> {
+    async fn begin_and_turn_around(&mut self, mut stop: watch::Receiver<bool>) -> Result<Reason, Refusal> {
         self.context.git.check_repository().await?;
         self.context.git.mend_worktrees().await;
         leftovers::reap(&self.context).await;
+        tokio::select! {
+            ended = self.turn_around() => ended,
+            // Also while a call waits for the store.
+            () = told_to_stop(&mut stop) => Ok(Reason::Stopped),
+        }
+    }
+
+    async fn turn_around(&mut self) -> Result<Reason, Refusal> {
         let mut changes = self.context.store().changes();
         changes.borrow_and_update();
         self.read_all().await?;
@@ -171,8 +197,7 @@ impl Runner {
                 () = tokio::time::sleep(HELD), if self.left.values().any(|left| *left == Left::Held) => {
                     self.look_again(|left| *left == Left::Held);
                 }
-                _ = renewal.tick() => self.renew().await?,
-                () = told_to_stop(&mut stop) => return Ok(Reason::Stopped),
+                _ = renewal.tick() => self.renew_aloud().await?,
             }
         }
     }
@@ -189,6 +214,19 @@ impl Runner {
         }
         let is_parked = self.left.values().all(Left::is_nobodys);
         (is_parked && self.context.settings.exit_when_parked).then_some(Reason::Parked)
+    }
+
+    /// Renews, and tells people when the store keeps it waiting.
+    async fn renew_aloud(&mut self) -> Result<(), Refusal> {
+        let context = Arc::clone(&self.context);
+        let mut renewed = std::pin::pin!(self.renew());
+        tokio::select! {
+            renewed = &mut renewed => renewed,
+            () = tokio::time::sleep(SLOW) => {
+                context.show(Notice::Warning("the store does not answer; waiting for it".to_owned()));
+                renewed.await
+            }
+        }
     }
 
     /// Says that this run is still there, and finds out what it has lost and what it may have gained.
@@ -314,6 +352,11 @@ impl Runner {
             self.context.show(Notice::Waits { feature_id: id.clone(), text });
         }
         self.left.insert(id.clone(), left);
+    }
+
+    /// The same as they were when the store could last be read.
+    fn last_seen(&self) -> Vec<FeatureRecord> {
+        self.known.values().map(|feature| feature.record(Held::No)).collect()
     }
 
     async fn features(&self) -> Result<Vec<FeatureRecord>, Refusal> {

@@ -8,7 +8,7 @@ use crossterm::cursor::{Hide, MoveDown, MoveToColumn, MoveUp, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode, size};
 use crossterm::{QueueableCommand, queue};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 /// Paints.
 pub(crate) struct Painter {
@@ -125,6 +125,14 @@ fn up(out: &mut impl Write, lines: u16) -> std::io::Result<()> {
 impl Drop for Painter {
     fn drop(&mut self) {
         self.pause();
+    }
+}
+
+/// Gives the terminal back without the painter, which may be in the middle of something.
+pub(crate) fn give_back() {
+    if std::io::stdout().is_terminal() && disable_raw_mode().is_ok() && !is_dumb() {
+        let _ = queue!(std::io::stdout(), DisableBracketedPaste, Show);
+        let _ = std::io::stdout().flush();
     }
 }
 

@@ -143,6 +143,12 @@ impl Running {
         assert!(ran.success());
     }
 
+    /// Whether it has ended. It is not waited for, so that its number stays its own.
+    pub(crate) fn has_ended(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z'))
+    }
+
     /// Waits for its end; the exit code, with every line seen.
     pub(crate) fn end(mut self) -> (Option<i32>, Vec<Value>) {
         let deadline = Instant::now() + PATIENCE;

@@ -1,6 +1,7 @@
 //! What a run tells programs: one JSON object a line. Lines are the committed events, with a first and a last one of the
 //! run's own, and one when an engine was started.
 
+use super::Rest;
 use crate::output::{print, warn};
 use aop_store::{EventPage, Service, Store};
 use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
@@ -33,8 +34,18 @@ impl Lines {
             let mut seen = after;
             loop {
                 changes.borrow_and_update();
-                seen = show(store.as_ref(), seen).await;
+                let mut showing = std::pin::pin!(show(store.as_ref(), seen));
+                seen = loop {
+                    // What is said does not wait for the store.
+                    tokio::select! {
+                        seen = &mut showing => break seen,
+                        Some(notice) = notices.recv() => said(&notice),
+                    }
+                };
                 if *stopped.borrow() {
+                    while let Ok(notice) = notices.try_recv() {
+                        said(&notice);
+                    }
                     return;
                 }
                 tokio::select! {
@@ -48,8 +59,11 @@ impl Lines {
     }
 
     /// Shows the rest.
-    pub(super) async fn finish(self, end: Option<&RunEnd>) {
-        self.stop.send_replace(true);
+    pub(super) async fn finish(self, end: Option<&RunEnd>, rest: Rest) {
+        match rest {
+            Rest::Shown => drop(self.stop.send_replace(true)),
+            Rest::Dropped => self.task.abort(),
+        }
         // A task that panicked has nothing left to show.
         let _ = self.task.await;
         let Some(end) = end else { return };

@@ -1,9 +1,9 @@
 //! What a run shows on a terminal: a table that lives, the questions that wait, and the prompt that answers them right
 //! there. It stands on a thread of its own: whoever answers takes as long as they take, and the run goes on.
 
-use super::Answers;
 use super::frame::{Picture, Way};
 use super::keys::{Keys, Wish};
+use super::{Answers, Rest, leave};
 use crate::commands::status::overview;
 use crate::output::live::Painter;
 use crate::output::question::{above_prompt, ending};
@@ -38,6 +38,8 @@ const TICK: Duration = Duration::from_millis(100);
 const STILL: Duration = Duration::from_secs(5);
 /// How many lines of the terminal an event takes at most; `aop log` has all of it.
 const LONGEST: usize = 3;
+/// How long the view has for its last lines when the store is gone.
+const LAST_LINES: Duration = Duration::from_secs(1);
 /// How many open questions are looked at.
 const SHOWN_QUESTIONS: usize = 20;
 
@@ -91,13 +93,21 @@ impl Live {
     }
 
     /// Shows the rest and gives the terminal back.
-    pub(crate) async fn finish(self, end: Option<&RunEnd>) {
-        self.stop.send_replace(true);
+    pub(super) async fn finish(self, end: Option<&RunEnd>, rest: Rest) {
+        match rest {
+            Rest::Shown => drop(self.stop.send_replace(true)),
+            Rest::Dropped => self.feeder.abort(),
+        }
         // A task that panicked has nothing left to show; the thread likewise.
         let _ = self.feeder.await;
         let _ = self.messages.send(Message::End);
         let thread = self.thread;
-        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+        let ended = tokio::task::spawn_blocking(move || thread.join());
+        match rest {
+            Rest::Shown => drop(ended.await),
+            // It may wait for the store with an answer; then it has given the terminal back already.
+            Rest::Dropped => drop(tokio::time::timeout(LAST_LINES, ended).await),
+        }
         if let Some(end) = end {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
             say(&match features.is_empty() {
@@ -125,24 +135,19 @@ async fn feed(
     let mut known = Known::default();
     loop {
         changes.borrow_and_update();
-        let page = EventPage { after: seen, feature: None, limit: 0 };
-        for recorded in store.events(page).await.unwrap_or_default() {
-            seen = recorded.seq;
-            let _ = messages.send(Message::Event(Box::new(recorded)));
+        let mut shown = std::pin::pin!(show(store.as_ref(), &mut seen, &mut known, &messages));
+        loop {
+            tokio::select! {
+                // A store that cannot be read for a moment leaves the picture as it was.
+                _ = &mut shown => break,
+                // What is said does not wait for the store.
+                Some(notice) = notices.recv() => drop(messages.send(Message::Said(notice))),
+            }
         }
-        // A store that cannot be read for a moment leaves the picture as it was.
-        let _ = known.catch_up(store.as_ref()).await;
-        let page = QuestionPage {
-            feature: None,
-            filter: QuestionFilter::Only(QuestionStatus::Open),
-            after: None,
-            limit: SHOWN_QUESTIONS,
-        };
-        let questions = store.questions(page).await.unwrap_or_default();
-        let features = known.features.values().cloned().collect();
-        let picture = Picture { features, questions, ..Picture::default() };
-        let _ = messages.send(Message::State(Box::new(picture)));
         if *stopped.borrow() {
+            while let Ok(notice) = notices.try_recv() {
+                let _ = messages.send(Message::Said(notice));
+            }
             return;
         }
         loop {
@@ -158,6 +163,32 @@ async fn feed(
             _ = stopped.wait_for(|stop| *stop) => {}
         }
     }
+}
+
+/// Tells the view what was committed since, and how things stand.
+async fn show(
+    store: &dyn Store,
+    seen: &mut u64,
+    known: &mut Known,
+    messages: &Sender<Message>,
+) -> Result<(), Refusal> {
+    let page = EventPage { after: *seen, feature: None, limit: 0 };
+    for recorded in store.events(page).await? {
+        *seen = recorded.seq;
+        let _ = messages.send(Message::Event(Box::new(recorded)));
+    }
+    known.catch_up(store).await?;
+    let page = QuestionPage {
+        feature: None,
+        filter: QuestionFilter::Only(QuestionStatus::Open),
+        after: None,
+        limit: SHOWN_QUESTIONS,
+    };
+    let questions = store.questions(page).await?;
+    let features = known.features.values().cloned().collect();
+    let picture = Picture { features, questions, ..Picture::default() };
+    let _ = messages.send(Message::State(Box::new(picture)));
+    Ok(())
 }
 
 /// The features as they stand. After the first time only those are read that a commit has touched.
@@ -318,6 +349,10 @@ impl View {
         }
         match wish.or_else(|| keys.settled(Instant::now())) {
             None => return dirty,
+            Some(Wish::Stop) if *self.stop.borrow() => {
+                painter.pause();
+                leave();
+            }
             Some(Wish::Stop) => {
                 above.push(dim("stopping; the next `aop run` goes on from here"));
                 self.stop.send_replace(true);

@@ -10,6 +10,7 @@ use super::engine::list::{Found, installed};
 use crate::cli::Global;
 use crate::config::{ExecutionMode, Permissions, Switch};
 use crate::number::at_least;
+use crate::output::live::give_back;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk, warn};
 use crate::place::Place;
 use crate::project::{Project, Session};
@@ -36,7 +37,8 @@ use tokio::sync::{mpsc, watch};
   aop run --mode auto                nobody is there: agents decide
   aop run --exit-when-parked         leave with 3 when all that is left waits
 
-Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped.")]
+Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped. A second one
+leaves at once.")]
 pub(crate) struct RunArgs {
     /// Specifications to enrol as features; the file's name is the feature's id
     #[arg(value_name = "SPEC.md")]
@@ -92,9 +94,23 @@ fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -
     let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
     let bell = session.project.config.notify.bell && !how.no_bell;
     let show = if screen.is_text() { Show::Table { bell, answers: Answers::Person } } else { Show::Lines };
-    let end = session.wait(conduct(&session, show, takeover, settings, specs))?;
+    let end = session.wait(conduct(&session, show, takeover, settings, specs));
+    if is_away(&end) {
+        // Whatever still waits for the store on its threads is not waited for: it ends with the process.
+        std::mem::forget(session);
+        return Ok(Reply::printed().exit(exit_code(&end?)));
+    }
+    let end = end?;
     session.project_files();
     Ok(Reply::printed().exit(exit_code(&end)))
+}
+
+/// Whether the run ended without its store.
+fn is_away(end: &Result<RunEnd, Refusal>) -> bool {
+    match end {
+        Ok(end) => !end.given_back,
+        Err(refusal) => refusal.code == ErrorCode::StoreUnavailable,
+    }
 }
 
 /// Who answers the questions of a run.
@@ -161,7 +177,16 @@ pub(crate) async fn conduct(
     let (stop, stopped) = stop_on_signals()?;
     let (notices, shown) = mpsc::unbounded_channel::<Notice>();
     let files = match session.project.config.projections {
-        Switch::On => Some(Files::start(session.project.dir(), Arc::clone(&service.store), warn)),
+        Switch::On => {
+            let notices = notices.clone();
+            // Through the view, where there is one: it knows what stands on the terminal.
+            let tell = move |why: &str| {
+                if notices.send(Notice::Warning(why.to_owned())).is_err() {
+                    warn(why);
+                }
+            };
+            Some(Files::start(session.project.dir(), Arc::clone(&service.store), tell))
+        }
         Switch::Off => None,
     };
     let view = match show {
@@ -175,13 +200,22 @@ pub(crate) async fn conduct(
     let drivers = drivers(&settings.around);
     let named = specs.iter().map(|spec| spec.id().clone());
     let end = Runner::new(service, settings, drivers, lease, notices).naming(named).run(stopped).await;
-    if let Some(files) = files {
+    // Without the store there is nothing more to write or to show.
+    let rest = if is_away(&end) { Rest::Dropped } else { Rest::Shown };
+    if let Some(files) = files
+        && rest == Rest::Shown
+    {
         files.finish().await;
     }
     match view {
-        View::Live(live) => live.finish(end.as_ref().ok()).await,
-        View::Lines(lines) => lines.finish(end.as_ref().ok()).await,
+        View::Live(live) => live.finish(end.as_ref().ok(), rest).await,
+        View::Lines(lines) => lines.finish(end.as_ref().ok(), rest).await,
         View::None => {}
+    }
+    if end.as_ref().is_ok_and(|end| !end.given_back) {
+        warn(
+            "the store could not be reached, so the project was not given back; another machine can go on after 15 seconds",
+        );
     }
     end
 }
@@ -191,6 +225,13 @@ async fn identity(session: &Session, settings: &Settings) -> Result<Identity, Re
     let found = installed(&settings.around).await;
     let engines = found.into_iter().filter(Found::is_usable).map(|found| found.engine).collect();
     Ok(Identity { id: runner_id(&session.project.dir())?, folder: settings.root.clone(), engines })
+}
+
+/// What becomes of that which is committed and not shown yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    Shown,
+    Dropped,
 }
 
 enum View {
@@ -225,15 +266,24 @@ fn stop_on_signals() -> Result<(watch::Sender<bool>, watch::Receiver<bool>), Ref
     let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
     let told = sender.clone();
     tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if told.send_replace(true) {
+                leave();
+            }
         }
-        told.send_replace(true);
-        // Kept until the program ends, so that nobody takes its end for a change.
-        std::future::pending::<()>().await;
     });
     Ok((sender, receiver))
+}
+
+/// Ends the program at once: somebody has said twice that they do not want to wait. The guards end what engines left.
+#[expect(clippy::exit, reason = "whatever waits on any thread must not be waited for")]
+fn leave() -> ! {
+    give_back();
+    std::process::exit(INTERRUPTED.into())
 }
 
 pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal> {

@@ -2,6 +2,7 @@
 
 #[path = "../asking.rs"]
 mod asking;
+mod away;
 mod chaos;
 #[path = "../crash.rs"]
 mod crash;
