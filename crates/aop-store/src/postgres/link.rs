@@ -197,6 +197,12 @@ impl Link {
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => {
                 "this server is a standby: name all servers and add target_session_attrs=read-write"
             }
+            Some(&SqlState::QUERY_CANCELED) => {
+                "raise the server's statement_timeout for this role: ALTER ROLE NAME SET statement_timeout = '1min'"
+            }
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+                "another session held the project for longer than the server's lock_timeout: look for it in pg_stat_activity, or raise lock_timeout for this role"
+            }
             Some(&SqlState::TOO_MANY_CONNECTIONS) => "raise max_connections, or put a pooler in front",
             Some(&SqlState::DISK_FULL) => "the server's disk is full: free some space",
             _ => "check that the server runs and can be reached from here, then run the command again",
@@ -222,6 +228,9 @@ fn passes(error: &Error) -> bool {
             SqlState::CANNOT_CONNECT_NOW,
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
             SqlState::READ_ONLY_SQL_TRANSACTION,
+            // The server's own timeouts: what held the statement up may be over.
+            SqlState::QUERY_CANCELED,
+            SqlState::LOCK_NOT_AVAILABLE,
             SqlState::TOO_MANY_CONNECTIONS,
             SqlState::T_R_SERIALIZATION_FAILURE,
             SqlState::T_R_DEADLOCK_DETECTED,

@@ -131,3 +131,46 @@ fn a_standby_that_is_promoted_has_every_acknowledged_answer() {
     wait(worlds[1].feature("after"));
     wait(async { changes.changed().await.unwrap() });
 }
+
+/// Somebody holds the project's row until there is a row in `go`.
+const HOLD: &str = "SELECT FROM projects FOR UPDATE;
+    DO $$ BEGIN WHILE NOT EXISTS (SELECT FROM go) LOOP PERFORM pg_sleep(0.01); END LOOP; END $$";
+
+/// Who waits for it.
+const WAITING: &str = "SELECT min(pid) FROM pg_locks WHERE NOT granted";
+
+#[test]
+fn a_statement_that_the_servers_timeouts_end_is_said_again_and_in_the_end_the_setting_is_named() {
+    let server = Server::own("-c fsync=off");
+    server.sql("postgres", "CREATE DATABASE team");
+    let at = |query: &str| {
+        PostgresOptions::parse(&format!("{}?{query}", server.address("team"))).unwrap().project("shop")
+    };
+    PostgresStore::create(&at("")).unwrap();
+    server.sql("team", "CREATE TABLE go (it int)");
+    wait(live(&at("")).feature("a"));
+    for setting in ["lock_timeout", "statement_timeout"] {
+        let options = at(&format!("options=-c%20{setting}%3D300ms"));
+        let (patient, impatient) = (live(&options), live(&options.clone().patience(Duration::ZERO)));
+        let note = |w: &World| {
+            let input = json!({"feature_id": "a", "note": "n"});
+            wait(w.call(Role::Human, "feature.log_append", input))
+        };
+        std::thread::scope(|scope| {
+            scope.spawn(|| server.sql("team", HOLD));
+            let held = "SELECT count(*) FROM pg_locks WHERE relation = 'projects'::regclass AND mode = 'RowShareLock'";
+            while server.sql("team", held) == "0" {}
+            let refused = note(&impatient).unwrap_err();
+            assert!(refused.message.contains("canceling statement"), "{refused}");
+            assert!(refused.hint.contains(setting), "{setting}: {}", refused.hint);
+            let writing = scope.spawn(|| note(&patient));
+            let mut tried = BTreeSet::new();
+            while tried.len() < 2 && !writing.is_finished() {
+                tried.extend(Some(server.sql("team", WAITING)).filter(|pid| !pid.is_empty()));
+            }
+            server.sql("team", "INSERT INTO go VALUES (1)");
+            writing.join().unwrap().unwrap();
+        });
+        server.sql("team", "DELETE FROM go");
+    }
+}
