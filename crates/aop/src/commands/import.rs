@@ -4,7 +4,7 @@
 use super::export::{FORMAT, Header, cannot, hexadecimal};
 use crate::cli::Global;
 use crate::output::style::bold;
-use crate::output::{CommandResult, Reply};
+use crate::output::{CommandResult, Reply, warn};
 use crate::project::Project;
 use aop_kernel::replay::Replay;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -53,9 +53,10 @@ pub(crate) fn run(global: &Global, args: &ImportArgs) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&json!(header)), text))
 }
 
-/// Reads the whole file and changes nothing: every line, the promised count and sums, and the state it gives.
+/// Reads the whole file and changes nothing: every line, the promised count and sums, and the state it gives. An older
+/// version may have told another state from the same lines, which are all that is taken.
 fn check(path: &Path) -> Result<Header, Refusal> {
-    let (header, lines) = Lines::open(path)?;
+    let (mut header, lines) = Lines::open(path)?;
     let mut replay = Replay::default();
     for entry in lines {
         if let Entry::Event(recorded) = entry? {
@@ -64,12 +65,12 @@ fn check(path: &Path) -> Result<Header, Refusal> {
     }
     let digest = super::replay::digest(&replay);
     if digest != header.state_digest {
-        let message = format!(
-            "{}: a replay of it gives {digest}, and its first line promises {}",
+        warn(&format!(
+            "{}: every line is as it was written, but this aop tells another state from them ({digest}) than the one that exported them ({}): an older version, most likely; compare `aop status` of both",
             path.display(),
             header.state_digest
-        );
-        return Err(broken(message, 1).hint("export the project again with the aop that wrote it"));
+        ));
+        header.state_digest = digest;
     }
     Ok(header)
 }

@@ -130,6 +130,21 @@ fn a_broken_or_cut_off_file_is_refused_with_its_line_and_nothing_changes() {
     copy.assert_healthy();
 }
 
+/// The digest is of records as a version writes them; what happened is in the lines, which have a sum of their own.
+#[test]
+fn an_export_of_a_version_that_told_another_state_from_the_same_lines_is_taken_with_a_warning() {
+    let (source, file) = exported();
+    let digest = source.run(&["replay"]).data()["digest"].as_str().unwrap().to_owned();
+    let older = digest.chars().rev().collect::<String>();
+    let copy = Project::new();
+    std::fs::write(copy.path("older.jsonl"), text(&file).replacen(&digest, &older, 1)).unwrap();
+    let imported = copy.run(&["import", "older.jsonl"]);
+    assert!(imported.stderr.contains(&digest) && imported.stderr.contains(&older), "{}", imported.stderr);
+    assert_eq!(imported.data()["state_digest"], digest.as_str(), "what is there now");
+    assert_eq!(copy.run(&["replay"]).data()["digest"], digest.as_str());
+    copy.assert_healthy();
+}
+
 #[test]
 fn a_killed_import_leaves_an_empty_project_or_a_whole_one() {
     let (source, file) = exported();
