@@ -115,6 +115,15 @@ impl Server {
         &self.dir
     }
 
+    /// From now on this role has to give its password.
+    pub fn demand_passwords(&self, role: &str) {
+        let rules = format!("local all {role} scram-sha-256\nlocal all all trust\n");
+        must(fs::write(self.data().join("pg_hba.conf"), rules), "pg_hba.conf");
+        // Nobody says when rules that are only read again are in force.
+        self.stop();
+        self.start();
+    }
+
     /// Starts it and waits until it answers.
     pub fn start(&self) {
         let options =

@@ -68,15 +68,18 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
             talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
         }
     }
-    let Some(question) = wait_until_closed(session, &question, here, interrupts)? else {
+    let closed = wait_until_closed(session, &question, here, interrupts);
+    let away = closed.as_ref().is_err_and(|refusal| refusal.code == ErrorCode::StoreUnavailable);
+    if away || matches!(closed, Ok(None)) {
+        let unless = if away { ", unless an answer came through" } else { "" };
         talk(&format!(
-            "The question stays open as {}. Answer it with\n  {}\nTo go on waiting, {}.",
+            "The question stays open as {}{unless}. Answer it with\n  {}\nTo go on waiting, {}.",
             question.id,
             to_answer(&question),
             again(&asking.operation)
         ));
-        return Ok(Waited::Left(question));
-    };
+    }
+    let Some(question) = closed? else { return Ok(Waited::Left(question)) };
     session.project_files();
     let answer = match &question.state {
         QuestionState::Answered { at, by, .. } => {
@@ -194,6 +197,9 @@ fn wait_until_closed(
                     &operation,
                 );
                 if let Err(refusal) = sent {
+                    if refusal.code == ErrorCode::StoreUnavailable {
+                        return Err(refusal);
+                    }
                     talk(&format!("{} {}", yellow("not taken:"), clean(&refusal.message)));
                     // Closed meanwhile: the loop sees it. Still open: the human says it again.
                     let again = refusal.code == ErrorCode::QuestionInvalidAnswer;

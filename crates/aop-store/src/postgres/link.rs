@@ -205,6 +205,10 @@ impl Link {
             }
             Some(&SqlState::TOO_MANY_CONNECTIONS) => "raise max_connections, or put a pooler in front",
             Some(&SqlState::DISK_FULL) => "the server's disk is full: free some space",
+            // The driver's own words, before the server could say anything.
+            None if with_causes(error).contains("password missing") => {
+                "the server wants a password: put it into the address (AOP_STORE) or into PGPASSWORD"
+            }
             _ => "check that the server runs and can be reached from here, then run the command again",
         };
         unavailable(&self.options, &with_causes(error), hint)

@@ -39,12 +39,13 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
         fs::create_dir(&dir).map_err(|error| cannot(&dir.display().to_string(), &error))?;
         created.push(format!("{AOP_DIR}/"));
     }
-    // Nothing below .aop/ belongs into version control: it is this machine's state and may hold answers.
-    if write_new(&dir.join(".gitignore"), "*\n")? {
-        created.push(format!("{AOP_DIR}/.gitignore"));
-    }
-    let place = Place::of(&dir, &settings.store)?.create()?;
-    place.adopt(&dir)?;
+    let place = match furnish(&dir, &settings, &mut created) {
+        Ok(place) => place,
+        Err(refusal) => {
+            take_back(&dir, &created);
+            return Err(refusal);
+        }
+    };
     if write_new(&config, TEMPLATE)? {
         created.push("aop.yaml".to_owned());
     }
@@ -74,6 +75,28 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
     };
     let root = root.display().to_string();
     Ok(Reply::ok(Envelope::success(&json!({"root": root, "created": created, "store": place.shown()})), text))
+}
+
+/// Makes what belongs into `.aop/`; where the project is kept.
+fn furnish(dir: &Path, settings: &Config, created: &mut Vec<String>) -> Result<Place, Refusal> {
+    // Nothing below .aop/ belongs into version control: it is this machine's state and may hold answers.
+    if write_new(&dir.join(".gitignore"), "*\n")? {
+        created.push(format!("{AOP_DIR}/.gitignore"));
+    }
+    let place = Place::of(dir, &settings.store)?.create()?;
+    place.adopt(dir)?;
+    Ok(place)
+}
+
+/// Removes what was made in vain: with `.aop/` there, commands would take the folder for a project.
+fn take_back(dir: &Path, created: &[String]) {
+    // What others have put there meanwhile keeps the folder.
+    if created.iter().any(|made| made.ends_with(".gitignore")) {
+        let _ = fs::remove_file(dir.join(".gitignore"));
+    }
+    if created.iter().any(|made| made.ends_with('/')) {
+        let _ = fs::remove_dir(dir);
+    }
 }
 
 /// The project that the folder lies in.

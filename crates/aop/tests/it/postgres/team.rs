@@ -51,6 +51,25 @@ fn two_folders_on_one_project_share_its_questions() {
     }
 }
 
+/// With `.aop/` there, the next command without AOP_STORE would take the folder for a project with a store of its own.
+#[test]
+fn an_init_that_fails_leaves_nothing_behind_and_names_the_password_that_is_missing() {
+    let project = Project::empty();
+    let nowhere = "postgres://ann@127.0.0.1:9/team?project=shop";
+    finish(&mut elsewhere(&project, nowhere, &["init"])).refused("store_unavailable", 1);
+    let server = aop_testkit::postgres::Server::own("-c fsync=off");
+    server.sql("postgres", "CREATE ROLE ann LOGIN PASSWORD 'hunter2'");
+    server.sql("postgres", "CREATE DATABASE team OWNER ann");
+    server.demand_passwords("ann");
+    let address = format!("{}?project=shop", server.address("team").replace("aop@", "ann@"));
+    let refused = finish(&mut elsewhere(&project, &address, &["init"])).refused("store_unavailable", 1);
+    assert!(refused["details"]["hint"].as_str().unwrap().contains("PGPASSWORD"), "{refused}");
+    let left: Vec<_> = std::fs::read_dir(project.root()).unwrap().flatten().map(|file| file.path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+    let with_password = |command: &mut Command| finish(command.env("PGPASSWORD", "hunter2"));
+    with_password(&mut elsewhere(&project, &address, &["init"])).data();
+}
+
 #[test]
 fn a_password_is_never_printed() {
     let project = Project::empty();
