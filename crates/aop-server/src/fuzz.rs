@@ -167,6 +167,7 @@ pub(crate) async fn app(service: &Service, stopping: watch::Receiver<bool>) -> S
         pages: pages::Memory::of(None),
         sessions: Default::default(),
         failures: Default::default(),
+        at_work: Arc::new(|| Box::pin(async { true })),
     })
 }
 

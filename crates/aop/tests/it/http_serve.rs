@@ -1,6 +1,7 @@
 //! `aop serve`: how it starts, works beside others, and stops.
 
 use crate::http_client::Server;
+use crate::run_support::{Running, assert_nothing_left, plan, script, workshop};
 use crate::support::{Project, question};
 use serde_json::{Value, json};
 
@@ -223,4 +224,26 @@ fn a_change_that_names_an_old_version_of_the_record_is_refused() {
     assert_eq!(now.data()["status"], "withdrawn");
     assert_ne!(now.header("etag"), Some(tag.as_str()), "another version, another tag");
     server.stop();
+}
+
+/// The turn has no end in the log; only who looks at the run knows.
+#[test]
+fn a_feature_whose_run_was_killed_in_a_turn_is_idle_over_http_as_for_the_commands() {
+    let project = workshop("");
+    script(&project, "a", &json!({"planner": [{"wait_ms": 600_000}, plan()]}));
+    std::fs::write(project.path("a.md"), "# A\n").unwrap();
+    let server = Server::start(&project);
+    let said = || {
+        let listed = server.get("/api/v1/features").data()["items"][0]["activity_state"].clone();
+        let shown = server.get("/api/v1/features/a").data()["activity_state"].clone();
+        let context = server.get("/api/v1/features/a/context").data()["state"]["activity_state"].clone();
+        let command = project.run(&["status"]).data()["features"][0]["activity_state"].clone();
+        [listed, shown, context, command]
+    };
+    let mut run = Running::start(&project, &["a.md"]);
+    run.until("a turn", |line| line["type"] == "engine.started");
+    assert_eq!(said(), ["working"; 4]);
+    drop(run);
+    assert_eq!(said(), ["idle"; 4]);
+    assert_nothing_left(&project);
 }
