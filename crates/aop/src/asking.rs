@@ -41,15 +41,21 @@ pub(crate) struct Closed {
 pub(crate) enum Waited {
     /// The question has come to its end.
     Closed(Closed),
-    /// The wait was interrupted; the question stays open.
-    Left(Question),
+    /// The wait was interrupted; the question stays open. Without one, before it was known to be stored.
+    Left(Option<Question>),
 }
 
 /// Asks and waits.
 pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refusal> {
     // Before the question is there: whoever sees it may interrupt.
-    let interrupts = session.notice_interrupts()?;
-    let question = create(session, asking)?;
+    let mut interrupts = session.notice_interrupts()?;
+    let Some(question) = create(session, asking, &mut interrupts)? else {
+        talk(&format!(
+            "Stopped before the question was stored: the store was busy. To ask it, {}.",
+            again(&asking.operation)
+        ));
+        return Ok(Waited::Left(None));
+    };
     if let Some(line) = cut_short(asking.timeout_ms, &session.service.rules.human_input) {
         warn(&line);
     }
@@ -79,7 +85,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
             again(&asking.operation)
         ));
     }
-    let Some(question) = closed? else { return Ok(Waited::Left(question)) };
+    let Some(question) = closed? else { return Ok(Waited::Left(Some(question))) };
     session.project_files();
     let answer = match &question.state {
         QuestionState::Answered { at, by, .. } => {
@@ -121,8 +127,12 @@ fn cut_short(wanted: Option<u64>, policy: &HumanInput) -> Option<String> {
     })
 }
 
-/// Creates the question, or finds it again under the same operation id.
-fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
+/// Creates the question, or finds it again under the same operation id. `None` when it was interrupted.
+fn create(
+    session: &Session,
+    asking: &Asking<'_>,
+    interrupts: &mut Interrupts,
+) -> Result<Option<Question>, Refusal> {
     let given =
         asking.feature_id.map(str::to_owned).or_else(|| session.own_feature().map(|id| id.to_string()));
     let role = session.caller.role;
@@ -139,9 +149,19 @@ fn create(session: &Session, asking: &Asking<'_>) -> Result<Question, Refusal> {
     });
     let request = question_request(&session.caller, &input, SURFACE, &session.service.rules)?;
     let request = if given.is_some() { request } else { request.bringing_feature(asking.prompt.to_owned()) };
-    let envelope = session.submit(request)?;
+    let Some(envelope) = session.submit_patiently(interrupts, request).transpose()? else { return Ok(None) };
     let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
-    session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))
+    session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id)).map(Some)
+}
+
+/// The question as it is now. `None` when the look was interrupted.
+fn look(
+    session: &Session,
+    id: &QuestionId,
+    interrupts: &mut Interrupts,
+) -> Result<Option<Question>, Refusal> {
+    let looked = session.wait_patiently(interrupts, session.store().question(id.clone()));
+    looked.map(|found| found?.ok_or_else(|| vanished(id))).transpose()
 }
 
 /// Sleeps until the question is closed: woken by commits of any process on its feature, by the deadline, and by an
@@ -157,7 +177,7 @@ fn wait_until_closed(
     loop {
         // Marked as seen before reading, so that an answer in between wakes the wait below.
         changes.borrow_and_update();
-        let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(id))?;
+        let Some(question) = look(session, id, &mut interrupts)? else { return Ok(None) };
         if !question.is_open() {
             if here.take().is_some_and(|prompt| prompt.is_shown()) {
                 talk(&taken_away(&question));

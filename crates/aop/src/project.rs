@@ -10,12 +10,14 @@ use aop_kernel::lifecycle::Request;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Projector, Service, Store};
+use aop_store::{Projector, Receipt, Service, Store};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::timeout;
 
 /// The folder that makes a folder a project.
 pub(crate) const AOP_DIR: &str = ".aop";
@@ -102,7 +104,26 @@ pub(crate) struct Session {
 pub(crate) struct Interrupts {
     interrupt: Signal,
     terminate: Signal,
+    /// One has come.
+    noticed: bool,
 }
+
+impl Interrupts {
+    /// Waits for the first.
+    async fn come(&mut self) {
+        if !self.noticed {
+            tokio::select! {
+                _ = self.interrupt.recv() => {}
+                _ = self.terminate.recv() => {}
+            }
+            self.noticed = true;
+        }
+    }
+}
+
+/// How long a request that was sent is waited for after an interrupt: nearly always it is committed by then, and whoever
+/// interrupted learns what became of it.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Waits for a call.
@@ -121,6 +142,7 @@ impl Session {
         Ok(Interrupts {
             interrupt: noticed(SignalKind::interrupt())?,
             terminate: noticed(SignalKind::terminate())?,
+            noticed: false,
         })
     }
 
@@ -133,8 +155,7 @@ impl Session {
         self.wait(async {
             tokio::select! {
                 result = future => Some(result),
-                _ = interrupts.interrupt.recv() => None,
-                _ = interrupts.terminate.recv() => None,
+                () = interrupts.come() => None,
             }
         })
     }
@@ -155,7 +176,23 @@ impl Session {
 
     /// Commits a request and brings the files up to date.
     pub(crate) fn submit(&self, request: Request) -> Result<Envelope, Refusal> {
-        let result = self.wait(self.service.submit(request));
+        self.submitted(self.wait(self.service.submit(request)))
+    }
+
+    /// The same, where the store may be busy for long. `None` when it was interrupted and still is: the operation id tells
+    /// later whether the request was committed.
+    pub(crate) fn submit_patiently(
+        &self,
+        interrupts: &mut Interrupts,
+        request: Request,
+    ) -> Option<Result<Envelope, Refusal>> {
+        let mut sent = Box::pin(self.service.submit(request));
+        let result = self.wait_patiently(interrupts, &mut sent);
+        let result = result.or_else(|| self.wait(async { timeout(FAREWELL, sent).await.ok() }));
+        result.map(|result| self.submitted(result))
+    }
+
+    fn submitted(&self, result: Result<Receipt, Refusal>) -> Result<Envelope, Refusal> {
         self.project_after(result.as_ref().err());
         Ok(result?.envelope)
     }

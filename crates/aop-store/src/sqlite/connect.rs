@@ -1,6 +1,7 @@
 //! Opening the file: creation and migration under the write lock, connection settings, and what SQLite's
 //! errors mean to a person.
 
+use super::turn::Turn;
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use aop_kernel::time::Timestamp;
@@ -22,7 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0005_several_replies.sql"),
 ];
 
-/// How long to wait for a lock that SQLite itself holds.
+/// How long to wait for a lock: one that SQLite itself holds, or another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The only project a file holds.
@@ -116,8 +117,8 @@ fn state_of(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
 
 /// Creates the file if there is none and brings it up to date, one process at a time.
 fn prepare(path: &Path) -> Result<(), StoreError> {
-    let lock = open_lock(path)?;
-    lock.lock().map_err(|error| unavailable(path, &error.to_string(), "check the permissions of .aop/"))?;
+    let mut lock = open_lock(path)?;
+    Turn::new(path, BUSY_TIMEOUT).take(&mut lock)?;
     create_private(path)?;
     crash_point("first_start");
     let mut connection = open_existing(path)?;

@@ -21,6 +21,7 @@ mod settle;
 mod shelf;
 mod submit;
 mod tail;
+mod turn;
 mod verify;
 mod watch;
 mod worker;
@@ -52,6 +53,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use submit::EXPIRE_AT_ONCE;
 use tokio::sync::oneshot;
+use turn::Turn;
 use writer::{Spare, Writer};
 
 /// So often a read that finds the tables behind the log waits until they are not.
@@ -75,7 +77,8 @@ impl SqliteStore {
         let wakes = Arc::new(Wakes::new(seq));
         let watcher = watch::Watcher::new(path.clone(), Arc::clone(&wakes));
         let spare = Spare::new(Mutex::new(vec![first]));
-        let writer = Writer::new(path.clone(), Arc::clone(&clock), wakes, Arc::clone(&spare));
+        let turn = Turn::new(&path, connect::BUSY_TIMEOUT);
+        let writer = Writer::new(turn, path.clone(), Arc::clone(&clock), wakes, Arc::clone(&spare));
         Ok(SqliteStore { path, clock, spare, writer, watcher })
     }
 

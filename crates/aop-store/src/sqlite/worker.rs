@@ -3,7 +3,7 @@
 
 use super::batch::{Added, Batch, Company};
 use super::bell::ring;
-use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer, unavailable};
+use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
 use super::recent::Recent;
 use super::tail::Shared;
 use crate::clock::{Clock, Ids};
@@ -87,13 +87,6 @@ impl Worker {
         self.unlock();
         self.synchronous("FULL")?;
         added
-    }
-
-    /// Waits until no other process writes.
-    pub(super) fn wait_for_lock(&self) -> Result<(), StoreError> {
-        self.lock.lock().map_err(|error| {
-            unavailable(&self.path, &error.to_string(), "check the permissions of .aop/write.lock")
-        })
     }
 
     fn unlock(&self) {

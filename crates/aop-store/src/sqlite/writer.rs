@@ -6,6 +6,7 @@
 use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
 use super::tail::Shared;
+use super::turn::Turn;
 use super::worker::Worker;
 use crate::clock::Clock;
 use crate::error::StoreError;
@@ -59,6 +60,8 @@ pub(super) struct Writer {
 
 /// What the thread and the callers share.
 pub(super) struct Desk {
+    /// Where to wait while another process writes.
+    turn: Arc<Turn>,
     path: PathBuf,
     clock: Arc<dyn Clock>,
     wakes: Arc<Wakes>,
@@ -118,7 +121,7 @@ impl Desk {
         let settled = self.ready(held).and_then(|worker| match lock {
             Lock::Try if worker.lock.try_lock().is_err() => Ok(None),
             Lock::Try => worker.settle().map(Some),
-            Lock::Wait => worker.wait_for_lock().and_then(|()| worker.settle()).map(Some),
+            Lock::Wait => self.turn.take(&mut worker.lock).and_then(|()| worker.settle()).map(Some),
         });
         let settled = settled.transpose()?;
         if settled.is_err() {
@@ -142,9 +145,9 @@ impl Desk {
 }
 
 impl Writer {
-    pub(super) fn new(path: PathBuf, clock: Arc<dyn Clock>, wakes: Arc<Wakes>, spare: Spare) -> Self {
+    pub(super) fn new(turn: Arc<Turn>, path: PathBuf, clock: Arc<dyn Clock>, wakes: Arc<Wakes>, spare: Spare) -> Self {
         let (tail, erased, worker, queued) = Default::default();
-        let desk = Arc::new(Desk { path, clock, wakes, spare, tail, erased, worker, queued });
+        let desk = Arc::new(Desk { turn, path, clock, wakes, spare, tail, erased, worker, queued });
         Writer { desk, running: Mutex::new(None) }
     }
 
@@ -280,11 +283,12 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// Lets the queue run dry, so that nothing acknowledged-to-be is cut off.
+    /// Lets the queue run dry, so that nothing acknowledged-to-be is cut off, unless another process writes on and on.
     fn drop(&mut self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((queue, thread)) = running {
             drop(queue);
+            self.desk.turn.leave();
             let _ = thread.join();
         }
         if self.desk.is_unsettled() {
@@ -355,7 +359,7 @@ impl Desk {
         let mut finishes = Vec::with_capacity(writes.len());
         let company = if writes.len() == 1 { Company::Alone } else { Company::Others };
         let outcome = self.ready(held).and_then(|worker| {
-            worker.wait_for_lock()?;
+            self.turn.take(&mut worker.lock)?;
             worker.transact(company, &mut |batch| {
                 finishes.extend(writes.drain(..).map(|write| write(Some(batch))));
             })

@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     };
     let closed = match put(&session, &asking)? {
         Waited::Closed(closed) => closed,
-        Waited::Left(question) => return Ok(left(args, &asking.operation, &question)),
+        Waited::Left(question) => return Ok(left(args, &asking.operation, question.as_ref())),
     };
     let reply = reply(args, &asking.operation, &closed);
     closed.delivered(&session)?;
@@ -90,11 +90,11 @@ fn reply(args: &AskArgs, operation: &OperationId, closed: &Closed) -> Reply {
         return Reply::printed().exit(exit);
     }
     let reply = if answer.is_some() { Reply::document } else { Reply::ok };
-    reply(Envelope::success(&data(question, answer.as_ref(), operation)), text).exit(exit)
+    reply(Envelope::success(&data(Some(question), answer.as_ref(), operation)), text).exit(exit)
 }
 
 /// The wait was interrupted, which a person has been told.
-fn left(args: &AskArgs, operation: &OperationId, question: &Question) -> Reply {
+fn left(args: &AskArgs, operation: &OperationId, question: Option<&Question>) -> Reply {
     if args.plain {
         return Reply::printed().exit(INTERRUPTED);
     }
@@ -103,7 +103,7 @@ fn left(args: &AskArgs, operation: &OperationId, question: &Question) -> Reply {
     Reply::for_programs(Envelope::success(&data)).exit(INTERRUPTED)
 }
 
-fn data(question: &Question, answer: Option<&Value>, operation: &OperationId) -> Value {
+fn data(question: Option<&Question>, answer: Option<&Value>, operation: &OperationId) -> Value {
     let record = json!(question);
     let field = |key: &str| record[key].clone();
     json!({

@@ -12,6 +12,7 @@ mod docs;
 mod documents;
 mod engine;
 mod export;
+mod held_store;
 mod http_client;
 mod http_guard;
 mod http_serve;

@@ -1,6 +1,6 @@
 //! Batches, who writes where, and what is left when something fails.
 
-use super::super::connect::{open_lock, open_ready, open_writer};
+use super::super::connect::{BUSY_TIMEOUT, open_lock, open_ready, open_writer};
 use super::*;
 use crate::clock::SystemClock;
 use aop_kernel::time::Timestamp;
@@ -32,9 +32,13 @@ fn in_one_batch(writer: &Writer, members: Vec<Work>) -> Vec<Result<(), StoreErro
 }
 
 fn writer(dir: &Path) -> Writer {
+    writer_that_waits(dir, BUSY_TIMEOUT)
+}
+
+fn writer_that_waits(dir: &Path, patience: Duration) -> Writer {
     let path = dir.join("aop.db");
     open_ready(&path).unwrap();
-    Writer::new(path, Arc::new(SystemClock), Arc::new(Wakes::new(0)), Spare::default())
+    Writer::new(Turn::new(&path, patience), path, Arc::new(SystemClock), Arc::new(Wakes::new(0)), Spare::default())
 }
 
 fn spec(name: &'static str) -> Work {
@@ -274,6 +278,30 @@ fn a_write_goes_to_the_queue_while_another_process_writes() {
     other.unlock().unwrap();
     assert_ne!(answer.blocking_recv().unwrap().unwrap(), current().id());
     assert_eq!(place_in_the_end(&writer), Some(current().id()));
+}
+
+#[test]
+fn a_process_that_does_not_let_go_of_the_store_is_named_and_stops_nobody_for_ever() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let writer = writer_that_waits(dir.path(), Duration::from_millis(1));
+    writer.write_here(spec("a")).ok().unwrap().unwrap();
+    let other = open_lock(&dir.path().join("aop.db")).unwrap();
+    other.lock().unwrap();
+    let (reply, written_late) = oneshot::channel();
+    writer.enqueue(spec("b"), reply).unwrap();
+    let (reply, settled) = oneshot::channel();
+    writer.settle_in_turn(reply).unwrap();
+    for error in [written_late.blocking_recv(), settled.blocking_recv()] {
+        let error = error.unwrap().unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable { .. }), "{error:?}");
+        let who = format!("process {} writes", std::process::id());
+        assert!(!cfg!(target_os = "linux") || error.to_string().contains(&who), "{error}");
+    }
+    other.unlock().unwrap();
+    let (reply, answer) = oneshot::channel();
+    writer.enqueue(spec("c"), reply).unwrap();
+    answer.blocking_recv().unwrap().unwrap();
+    assert_eq!(written(dir.path()), ["a", "c"]);
 }
 
 #[test]
