@@ -149,7 +149,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Retry(args) => commands::retry::run(global, &args),
         Command::Cancel(args) => commands::cancel::run(global, &args),
         Command::Log(args) => commands::log::run(global, screen, &args),
-        Command::Replay(args) => commands::replay::run(global, &args),
+        Command::Replay(args) => commands::replay::run(global, screen, &args),
         Command::Export(args) => commands::export::run(global, &args),
         Command::Import(args) => commands::import::run(global, &args),
         Command::Turn(args) => commands::turn::run(&args),

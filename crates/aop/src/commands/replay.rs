@@ -4,7 +4,7 @@ use crate::cli::Global;
 use crate::number::at_least;
 use crate::output::style::{bold, clean, dim, green, red};
 use crate::output::table::{cut, fitting};
-use crate::output::{CommandResult, Reply};
+use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session};
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
@@ -39,7 +39,7 @@ pub(crate) struct ReplayArgs {
 const CHUNK: usize = 1_000;
 
 /// Replays, and compares with the store when it is the whole log.
-pub(crate) fn run(global: &Global, args: &ReplayArgs) -> CommandResult {
+pub(crate) fn run(global: &Global, screen: &Screen, args: &ReplayArgs) -> CommandResult {
     let feature = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
     let session = Project::find(global)?.open()?;
     let feature = feature.or_else(|| session.own_feature());
@@ -67,7 +67,7 @@ pub(crate) fn run(global: &Global, args: &ReplayArgs) -> CommandResult {
     let state = State::of(&replay);
     match before {
         Some(before) => Ok(difference(&before, &state)),
-        None => whole(&session, &state, args.to.is_none() && feature.is_none()),
+        None => whole(&session, screen, &state, args.to.is_none() && feature.is_none()),
     }
 }
 
@@ -141,17 +141,16 @@ impl State {
     }
 }
 
-fn whole(session: &Session, state: &State, is_everything: bool) -> CommandResult {
+fn whole(session: &Session, screen: &Screen, state: &State, is_everything: bool) -> CommandResult {
     let mut data = state.data();
     let findings = if is_everything { session.wait(session.store().verify())? } else { Vec::new() };
     data["matches_store"] = if is_everything { json!(findings.is_empty()) } else { Value::Null };
-    let rows: Vec<Vec<String>> = state.features.values().map(|feature| feature_row(feature, state)).collect();
+    let exit = u8::from(!findings.is_empty());
+    if !screen.is_text() {
+        return Ok(Reply::for_programs(Envelope::success(&data)).exit(exit));
+    }
     let mut text = format!("{} {}\n", dim("state after event"), bold(&state.seq.to_string()));
-    text.push_str(&if rows.is_empty() {
-        "No feature yet.".to_owned()
-    } else {
-        fitting(&["FEATURE", "STATUS", "OPEN", "ASKED", "TITLE"], &rows, None)
-    });
+    text.push_str(&table(state));
     text.push_str(&format!("\n\n{} {}\n", dim("digest"), data["digest"].as_str().unwrap_or_default()));
     if is_everything {
         text.push_str(&match findings.as_slice() {
@@ -159,13 +158,26 @@ fn whole(session: &Session, state: &State, is_everything: bool) -> CommandResult
             _ => format!("{} {}", red("The store differs:"), clean(&findings.join("; "))),
         });
     }
-    let exit = u8::from(!findings.is_empty());
     Ok(Reply::ok(Envelope::success(&data), text).exit(exit))
 }
 
-fn feature_row(feature: &Value, state: &State) -> Vec<String> {
-    let id = feature["feature_id"].as_str().unwrap_or_default();
-    let asked = state.questions.values().filter(|question| question["feature_id"] == id).count();
+/// The features, each with what it has asked. All questions are looked at once, not once for each feature.
+fn table(state: &State) -> String {
+    let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
+    for question in state.questions.values() {
+        *asked.entry(question["feature_id"].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    let row = |(id, feature): (&String, &Value)| {
+        feature_row(id, feature, asked.get(id.as_str()).copied().unwrap_or_default())
+    };
+    let rows: Vec<Vec<String>> = state.features.iter().map(row).collect();
+    if rows.is_empty() {
+        return "No feature yet.".to_owned();
+    }
+    fitting(&["FEATURE", "STATUS", "OPEN", "ASKED", "TITLE"], &rows, None)
+}
+
+fn feature_row(id: &str, feature: &Value, asked: usize) -> Vec<String> {
     vec![
         bold(id),
         super::status::coloured(feature["status"].as_str().unwrap_or_default()),
