@@ -12,6 +12,7 @@ mod input;
 mod near;
 mod number;
 mod output;
+mod partial;
 mod place;
 mod project;
 mod prompt;

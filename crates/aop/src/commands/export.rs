@@ -5,6 +5,7 @@
 
 use crate::cli::Global;
 use crate::output::{CommandResult, Reply, pour, style::bold};
+use crate::partial::{Partial, nameless, sweep};
 use crate::project::{Project, Session};
 use aop_kernel::replay::Replay;
 use aop_kernel::{Envelope, Refusal};
@@ -64,23 +65,14 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     // What a link leads to is replaced, not the link.
     let through = |output: &PathBuf| output.canonicalize().ok().filter(|_| output.is_symlink());
     let output = args.output.as_ref().map(|output| through(output).unwrap_or_else(|| output.clone()));
-    let folder = match &output {
-        Some(output) => {
-            output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-        }
-        None => &session.project.dir(),
-    };
-    let partial = Partial(folder.join(format!(".aop-export-{}.partial", std::process::id())));
-    let failed = |error: std::io::Error| cannot(&partial.0, &error);
-    let file = create_private(&partial.0).map_err(failed)?;
-    let (header, mut file) = write(&session, file, &partial.0)?;
-    let Some(output) = &output else {
-        file.seek(SeekFrom::Start(0)).map_err(failed)?;
-        pour(file).map_err(failed)?;
-        return Ok(Reply::printed());
-    };
-    file.sync_all().map_err(failed)?;
-    std::fs::rename(&partial.0, output).map_err(|error| cannot(output, &error))?;
+    sweep(&session.project.dir());
+    let Some(output) = &output else { return to_stdout(&session) };
+    let folder = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sweep(folder);
+    let failed = |error: std::io::Error| cannot(output, &error);
+    let partial = Partial::begin(folder).map_err(failed)?;
+    let header = write(&session, &partial.file, &partial.path)?;
+    partial.finish(output).map_err(failed)?;
     let text = format!(
         "Wrote {}: {} events, {} operations. Secret answers, tokens and aop.yaml are not in it.",
         bold(&output.display().to_string()),
@@ -92,14 +84,13 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&data), text))
 }
 
-/// The file while it is being written; gone when it has not become the output.
-struct Partial(PathBuf);
-
-impl Drop for Partial {
-    fn drop(&mut self) {
-        // After the rename there is nothing left to remove.
-        let _ = std::fs::remove_file(&self.0);
-    }
+/// Nothing is printed before the first line is known, which is last; meanwhile no file is to be seen anywhere.
+fn to_stdout(session: &Session) -> CommandResult {
+    let dir = session.project.dir();
+    let (mut file, place) = nameless(&dir).map_err(|error| cannot(&std::env::temp_dir(), &error))?;
+    write(session, &file, &place)?;
+    file.rewind().and_then(|()| pour(file)).map_err(|error| cannot(&place, &error))?;
+    Ok(Reply::printed())
 }
 
 /// What is counted while entries go by.
@@ -132,14 +123,14 @@ impl Body {
         StoreError::Unavailable {
             place: self.place.display().to_string(),
             cause: error.to_string(),
-            hint: "check the space and the permissions where the export is written".into(),
+            hint: "check the space and the permissions where the export is written; TMPDIR names another place for one to stdout".into(),
         }
     }
 }
 
-fn write(session: &Session, file: File, place: &Path) -> Result<(Header, File), Refusal> {
+fn write(session: &Session, file: &File, place: &Path) -> Result<Header, Refusal> {
     let failed = |error: std::io::Error| cannot(place, &error);
-    let mut out = BufWriter::new(file);
+    let mut out = BufWriter::new(file.try_clone().map_err(failed)?);
     out.write_all(&header_line(&" ".repeat(HEADER_WIDTH - 1))).map_err(failed)?;
     let (sha, replay) = (Sha256::new(), Replay::default());
     let body = Body { out, sha, replay, entries: 0, operations: 0, place: place.to_owned() };
@@ -160,8 +151,7 @@ fn write(session: &Session, file: File, place: &Path) -> Result<(Header, File), 
     body.out.seek(SeekFrom::Start(0)).map_err(failed)?;
     body.out.write_all(&header_line(&json!(header).to_string())).map_err(failed)?;
     body.out.flush().map_err(failed)?;
-    let file = body.out.get_ref().try_clone().map_err(failed)?;
-    Ok((header, file))
+    Ok(header)
 }
 
 /// Spaces after the document keep the line at its width; JSON does not mind them.
@@ -171,12 +161,6 @@ fn header_line(text: &str) -> Vec<u8> {
 
 pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Answers may be private: only their owner reads the file, like the store itself.
-fn create_private(path: &Path) -> std::io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt;
-    File::options().read(true).write(true).create(true).truncate(true).mode(0o600).open(path)
 }
 
 /// The export takes the place of what is there, which only a file can give up: a device or a pipe would be gone.

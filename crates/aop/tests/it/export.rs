@@ -2,7 +2,9 @@
 
 use crate::support::{Project, question, tree};
 use serde_json::{Value, json};
+use std::io::Read;
 use std::path::PathBuf;
+use std::process::Stdio;
 
 /// A project with an answered question, an open one and a secret; its export.
 fn exported() -> (Project, PathBuf) {
@@ -64,6 +66,42 @@ fn an_export_shows_no_secret_and_only_its_owner_can_read_it() {
         .filter(|(path, _)| path.to_string_lossy().contains("partial"))
         .collect();
     assert!(left.is_empty(), "nothing half-written stays: {left:?}");
+}
+
+#[test]
+fn an_export_to_stdout_has_no_file_that_others_could_touch_or_a_kill_could_leave() {
+    let project = Project::new();
+    for id in ["a", "b", "c", "d"] {
+        project.create_feature(id);
+        let mut long = question(id, id);
+        long["prompt"] = json!("Which one? ".repeat(5_000));
+        project.tool("feature.question_create", "builder", &long).data();
+    }
+    let temporary = project.path("temporary");
+    std::fs::create_dir(&temporary).unwrap();
+    let is_there = || {
+        let files = tree(project.root()).into_iter();
+        files.filter(|(path, _)| path.to_string_lossy().contains("partial")).count()
+    };
+    for folder in [temporary.as_path(), &project.path("missing")] {
+        let mut export = project.command(&["export"]);
+        let mut export = export.env("TMPDIR", folder).stdout(Stdio::piped()).spawn().unwrap();
+        // It has begun to print, and cannot end: nobody reads the rest.
+        export.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        assert_eq!(is_there(), 0);
+        export.kill().unwrap();
+        export.wait().unwrap();
+        assert_eq!(is_there(), 0);
+    }
+}
+
+#[test]
+fn an_export_clears_away_what_a_killed_one_has_left() {
+    let (project, file) = exported();
+    let left = [".aop/.aop-export-17.partial", ".aop-export-18.partial"].map(|name| project.path(name));
+    left.iter().for_each(|path| std::fs::write(path, "half").unwrap());
+    project.run(&["export", "--output", file.to_str().unwrap()]).data();
+    assert!(!left.iter().any(|path| path.exists()));
 }
 
 #[test]
