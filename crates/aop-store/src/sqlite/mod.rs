@@ -19,6 +19,7 @@ mod read;
 mod recent;
 mod settle;
 mod shelf;
+mod site;
 mod submit;
 mod tail;
 mod turn;
@@ -49,7 +50,8 @@ use glance::Glance;
 use read::Reader;
 use rusqlite::Connection;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use site::Site;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use submit::EXPIRE_AT_ONCE;
 use tokio::sync::oneshot;
@@ -61,7 +63,7 @@ const LOOKS: usize = 2;
 
 /// The embedded store of one project.
 pub struct SqliteStore {
-    path: PathBuf,
+    site: Arc<Site>,
     clock: Arc<dyn Clock>,
     spare: Spare,
     writer: Writer,
@@ -73,13 +75,14 @@ impl SqliteStore {
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
         let path = dir.join("aop.db");
         let first = connect::open_ready(&path)?;
+        let site = Arc::new(Site::of(&path)?);
         let (seq, _) = connect::counters(&first).map_err(|error| connect::explain(&path, &error))?;
         let wakes = Arc::new(Wakes::new(seq));
         let watcher = watch::Watcher::new(path.clone(), Arc::clone(&wakes));
         let spare = Spare::new(Mutex::new(vec![first]));
         let turn = Turn::new(&path, connect::BUSY_TIMEOUT);
-        let writer = Writer::new(turn, path.clone(), Arc::clone(&clock), wakes, Arc::clone(&spare));
-        Ok(SqliteStore { path, clock, spare, writer, watcher })
+        let writer = Writer::new(turn, Arc::clone(&site), Arc::clone(&clock), wakes, Arc::clone(&spare));
+        Ok(SqliteStore { site, clock, spare, writer, watcher })
     }
 
     /// Runs one read on a consistent snapshot whose tables hold at least what was committed before.
@@ -92,7 +95,7 @@ impl SqliteStore {
             let mut lent = false;
             for _ in 0..LOOKS {
                 let read = |connection: &Connection| {
-                    let reader = Reader::begin(connection, &self.path, now)?;
+                    let reader = Reader::begin(connection, &self.site.path, now)?;
                     if reader.is_behind()? { Ok(Err(work)) } else { work(&reader).map(Ok) }
                 };
                 let seen = if lent { self.on_writers(read) } else { self.on_spare(read) };
@@ -113,9 +116,9 @@ impl SqliteStore {
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         let now = self.clock.now();
-        Box::pin(
-            async move { self.on_spare(|connection| work(&Reader::begin(connection, &self.path, now)?)) },
-        )
+        Box::pin(async move {
+            self.on_spare(|connection| work(&Reader::begin(connection, &self.site.path, now)?))
+        })
     }
 
     /// Brings the tables up to the log, on this thread or after the next batch; whether the writer took its connection
@@ -126,7 +129,7 @@ impl SqliteStore {
         }
         let (reply, answer) = oneshot::channel();
         self.writer.settle_in_turn(reply)?;
-        answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path))).map(|()| false)
+        answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.site.path))).map(|()| false)
     }
 
     /// Runs one read that usually is short; only where that does not tell all, a longer one. Whatever is that short may
@@ -138,7 +141,8 @@ impl SqliteStore {
     ) -> Pending<'_, T> {
         let now = self.clock.now();
         Box::pin(async move {
-            let look = |connection: &Connection| look(&Glance { connection, path: &self.path, clock: now });
+            let look =
+                |connection: &Connection| look(&Glance { connection, path: &self.site.path, clock: now });
             if let Some(seen) = self.on_writers(look)? {
                 return Ok(seen);
             }
@@ -162,7 +166,13 @@ impl SqliteStore {
 
     fn borrow(&self) -> Result<Connection, StoreError> {
         let found = self.spare().pop();
-        found.map_or_else(|| connect::open_reader(&self.path), Ok)
+        found.map_or_else(
+            || {
+                let opened = connect::open_reader(&self.site.path)?;
+                self.site.check().map(|()| opened)
+            },
+            Ok,
+        )
     }
 
     fn spare(&self) -> MutexGuard<'_, Vec<Connection>> {
@@ -197,7 +207,7 @@ impl SqliteStore {
         let queued = self.writer.enqueue(work, reply);
         Box::pin(async move {
             queued?;
-            answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.path)))
+            answer.await.unwrap_or_else(|_| Err(writer::stopped(&self.site.path)))
         })
     }
 }
@@ -225,7 +235,11 @@ impl Store for SqliteStore {
     }
 
     fn now(&self) -> Pending<'_, Timestamp> {
-        self.read_log(|reader| reader.now())
+        // Whoever asks for nothing else, to learn whether the store is there, would read one that is not.
+        match self.site.check() {
+            Ok(()) => self.read_log(|reader| reader.now()),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {

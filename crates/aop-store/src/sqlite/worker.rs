@@ -5,13 +5,13 @@ use super::batch::{Added, Batch, Company};
 use super::bell::ring;
 use super::connect::{BUSY_TIMEOUT, explain, open_lock, open_writer};
 use super::recent::Recent;
+use super::site::Site;
 use super::tail::Shared;
 use crate::clock::{Clock, Ids};
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use rusqlite::Connection;
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const READER_PATIENCE: Duration = Duration::from_millis(250);
 
 /// What writes: the connection, the lock, and what commits are made with.
 pub(super) struct Worker {
-    path: PathBuf,
+    site: Arc<Site>,
     pub(super) connection: Connection,
     /// Makes the writers of all processes one fair queue; taken before a transaction and given back by it.
     pub(super) lock: File,
@@ -40,12 +40,13 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(
-        path: &Path,
+        site: Arc<Site>,
         clock: Arc<dyn Clock>,
         spare: Option<Connection>,
         tail: Shared,
         erased: Arc<AtomicBool>,
     ) -> Result<Self, StoreError> {
+        let path = &site.path;
         let mut connection = open_writer(path, spare)?;
         let pages = Arc::new(AtomicI32::new(0));
         let seen = Arc::clone(&pages);
@@ -57,7 +58,7 @@ impl Worker {
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
         let (ids, recent) = (Ids::new(), Recent::default());
-        Ok(Worker { path: path.to_owned(), connection, lock, clock, ids, recent, tail, pages, erased })
+        Ok(Worker { site, connection, lock, clock, ids, recent, tail, pages, erased })
     }
 
     /// One transaction around the work, by whoever holds the lock; gives the lock back. The result is what
@@ -95,7 +96,9 @@ impl Worker {
     }
 
     fn synchronous(&self, how: &str) -> Result<(), StoreError> {
-        self.connection.pragma_update(None, "synchronous", how).map_err(|error| explain(&self.path, &error))
+        self.connection
+            .pragma_update(None, "synchronous", how)
+            .map_err(|error| explain(&self.site.path, &error))
     }
 
     fn commit(
@@ -103,7 +106,9 @@ impl Worker {
         company: Company,
         work: &mut dyn FnMut(&mut Batch<'_>),
     ) -> Result<Added, StoreError> {
-        let path = &self.path;
+        // Under the lock: what is written to a file that was removed or replaced would be acknowledged and lost.
+        self.site.check()?;
+        let path = &self.site.path;
         let run = |sql: &str| {
             // Prepared once: parsing these few words again for each commit is a noticeable part of it.
             let statement = self.connection.prepare_cached(sql);

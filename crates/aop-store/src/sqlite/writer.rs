@@ -5,6 +5,7 @@
 
 use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
+use super::site::Site;
 use super::tail::Shared;
 use super::turn::Turn;
 use super::worker::Worker;
@@ -13,7 +14,7 @@ use crate::error::StoreError;
 use crate::wakes::Wakes;
 use aop_kernel::ids::FeatureId;
 use rusqlite::Connection;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -62,7 +63,8 @@ pub(super) struct Writer {
 pub(super) struct Desk {
     /// Where to wait while another process writes.
     turn: Arc<Turn>,
-    path: PathBuf,
+    /// The file that the store was opened on.
+    site: Arc<Site>,
     clock: Arc<dyn Clock>,
     wakes: Arc<Wakes>,
     /// Connections that nobody reads on at the moment. The first write takes one of them.
@@ -96,7 +98,7 @@ impl Desk {
             none => {
                 let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 Ok(none.insert(Worker::new(
-                    &self.path,
+                    Arc::clone(&self.site),
                     Arc::clone(&self.clock),
                     spare,
                     self.tail.clone(),
@@ -145,9 +147,15 @@ impl Desk {
 }
 
 impl Writer {
-    pub(super) fn new(turn: Arc<Turn>, path: PathBuf, clock: Arc<dyn Clock>, wakes: Arc<Wakes>, spare: Spare) -> Self {
+    pub(super) fn new(
+        turn: Arc<Turn>,
+        site: Arc<Site>,
+        clock: Arc<dyn Clock>,
+        wakes: Arc<Wakes>,
+        spare: Spare,
+    ) -> Self {
         let (tail, erased, worker, queued) = Default::default();
-        let desk = Arc::new(Desk { turn, path, clock, wakes, spare, tail, erased, worker, queued });
+        let desk = Arc::new(Desk { turn, site, clock, wakes, spare, tail, erased, worker, queued });
         Writer { desk, running: Mutex::new(None) }
     }
 
@@ -214,7 +222,7 @@ impl Writer {
             // An empty write: the thread does it after that, and this caller has its answer meanwhile.
             let _ = self.enqueue(|_| Ok(()), oneshot::channel().0);
         }
-        Ok(outcome.and_then(|_| result.unwrap_or_else(|| Err(stopped(&desk.path)))))
+        Ok(outcome.and_then(|_| result.unwrap_or_else(|| Err(stopped(&desk.site.path)))))
     }
 
     /// Brings the tables up to the log on this thread, if nobody writes or queues for it, in this process or another;
@@ -271,10 +279,12 @@ impl Writer {
         let (queue, jobs) = channel();
         let desk = Arc::clone(&self.desk);
         desk.queued.store(1, Ordering::SeqCst);
-        let thread =
-            std::thread::Builder::new().name("aop-writer".into()).spawn(move || desk.run(&jobs)).map_err(
-                |error| unavailable(&self.desk.path, &error.to_string(), "the system has no thread to spare"),
-            )?;
+        let thread = std::thread::Builder::new()
+            .name("aop-writer".into())
+            .spawn(move || desk.run(&jobs))
+            .map_err(|error| {
+                unavailable(&self.desk.site.path, &error.to_string(), "the system has no thread to spare")
+            })?;
         // The thread is at the other end of a channel made just above.
         let _ = queue.send(job);
         *running = Some((queue, thread));

@@ -40,6 +40,32 @@ fn refusal_to_open(dir: &Path) -> (String, String) {
 }
 
 #[test]
+fn a_store_whose_file_was_removed_or_replaced_acknowledges_nothing() {
+    let dir = TempDir::new().unwrap();
+    let place = dir.path().join(".aop");
+    std::fs::create_dir(&place).unwrap();
+    let world = world(&place);
+    wait(world.feature("a"));
+    let write = || wait(world.store.acquire_lease("name".into(), "me".into(), 1_000)).map(drop);
+    let settle = || wait(world.store.feature(feature_id("a"))).map(drop);
+    let unavailable = |what: Result<(), StoreError>| {
+        assert!(matches!(what, Err(StoreError::Unavailable { .. })), "{what:?}");
+    };
+    write().unwrap();
+    std::fs::rename(&place, dir.path().join("gone")).unwrap();
+    unavailable(write());
+    unavailable(wait(world.store.now()).map(drop));
+    std::fs::create_dir(&place).unwrap();
+    drop(SqliteStore::open(&place, clock()).unwrap());
+    unavailable(write());
+    unavailable(wait(world.store.now()).map(drop));
+    std::fs::rename(&place, dir.path().join("other")).unwrap();
+    std::fs::rename(dir.path().join("gone"), &place).unwrap();
+    write().unwrap();
+    settle().unwrap();
+}
+
+#[test]
 fn two_stores_on_one_file_answering_at_once_have_one_winner() {
     let dir = TempDir::new().unwrap();
     let worlds = [world(dir.path()), world(dir.path())];

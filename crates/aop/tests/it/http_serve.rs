@@ -20,6 +20,20 @@ fn it_says_where_it_is_in_one_line_and_ends_cleanly_when_told_to() {
 }
 
 #[test]
+fn a_server_whose_store_was_removed_or_made_anew_says_so_and_takes_no_question() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    server.tool("feature.question_create", &question("shop", "op-1")).data();
+    std::fs::remove_dir_all(project.path(".aop")).unwrap();
+    server.get("/api/v1/health").refused(503, "store_unavailable");
+    server.tool("feature.question_create", &question("shop", "op-2")).refused(503, "store_unavailable");
+    project.run(&["init"]).data();
+    let error = server.get("/api/v1/health").refused(503, "store_unavailable");
+    assert!(error["details"]["hint"].as_str().unwrap().contains("start"), "{error}");
+    server.tool("feature.question_create", &question("shop", "op-3")).refused(503, "store_unavailable");
+}
+
+#[test]
 fn an_address_that_is_taken_is_named() {
     let project = Project::with_feature();
     let server = Server::start(&project);

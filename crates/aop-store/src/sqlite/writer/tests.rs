@@ -38,7 +38,8 @@ fn writer(dir: &Path) -> Writer {
 fn writer_that_waits(dir: &Path, patience: Duration) -> Writer {
     let path = dir.join("aop.db");
     open_ready(&path).unwrap();
-    Writer::new(Turn::new(&path, patience), path, Arc::new(SystemClock), Arc::new(Wakes::new(0)), Spare::default())
+    let (turn, site) = (Turn::new(&path, patience), Arc::new(Site::of(&path).unwrap()));
+    Writer::new(turn, site, Arc::new(SystemClock), Arc::new(Wakes::new(0)), Spare::default())
 }
 
 fn spec(name: &'static str) -> Work {
