@@ -174,12 +174,21 @@ impl RunLease {
         let Some(epoch) = self.grant(&self.name(), self.info.run_id.as_str()).await? else {
             return Ok(false);
         };
+        if epoch != self.epoch() && self.was_replaced().await? {
+            self.store.release_lease(self.name(), epoch).await?;
+            return Ok(false);
+        }
         // The machine may have slept past the end of the lease while nobody took it: turns keep the epoch they began
         // with, and what somebody else took meanwhile is refused by it.
         if self.epoch.swap(epoch, Ordering::SeqCst) != epoch || self.runner.is_some() {
             self.introduce(None).await?;
         }
         Ok(true)
+    }
+
+    /// Whether another run has had its place, though it may have left it since.
+    async fn was_replaced(&self) -> Result<bool, Refusal> {
+        Ok(self.holder().await?.is_some_and(|last| last.info.run_id != self.info.run_id))
     }
 
     /// Gives everything back.
@@ -279,4 +288,29 @@ fn first_line(path: &str) -> String {
         .ok()
         .and_then(|text| text.lines().next().map(str::to_owned))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aop_store::{ManualClock, MemoryStore};
+
+    #[tokio::test]
+    async fn a_run_that_slept_goes_on_unless_another_has_had_its_place() {
+        let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_000_000)));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
+        let sleep = || clock.advance(i64::try_from(millis(2 * TTL)).unwrap());
+        let begin = async || {
+            RunLease::acquire(Arc::clone(&store), Path::new("/"), Takeover::IfDead, None).await.unwrap()
+        };
+        let first = begin().await;
+        sleep();
+        assert!(first.renew().await.unwrap(), "nobody was there meanwhile");
+        sleep();
+        let second = begin().await;
+        assert!(!first.renew().await.unwrap(), "another is there");
+        second.release().await.unwrap();
+        assert!(!first.renew().await.unwrap(), "another was there");
+        begin().await.release().await.unwrap();
+    }
 }
