@@ -27,10 +27,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 Secret answers, tokens and aop.yaml are not part of it. `aop import` takes it into an empty project.")]
 pub(crate) struct ExportArgs {
-    /// The file to write (default: stdout). It appears when it is complete, and replaces what is there
+    /// The file to write (default, and with -: stdout). It appears when it is complete, and replaces what is there
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
+
+/// What stands for stdout or stdin in the place of a file.
+pub(super) const STANDARD: &str = "-";
 
 /// The version of the format.
 pub(super) const FORMAT: u32 = 1;
@@ -61,10 +64,11 @@ pub(super) struct Header {
 /// Writes the export, to a file in one step or to stdout.
 pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    args.output.as_deref().map_or(Ok(()), replaceable)?;
+    let output = args.output.as_ref().filter(|output| output.as_os_str() != STANDARD);
+    output.map_or(Ok(()), |output| replaceable(output))?;
     // What a link leads to is replaced, not the link.
     let through = |output: &PathBuf| output.canonicalize().ok().filter(|_| output.is_symlink());
-    let output = args.output.as_ref().map(|output| through(output).unwrap_or_else(|| output.clone()));
+    let output = output.map(|output| through(output).unwrap_or_else(|| output.clone()));
     sweep(&session.project.dir());
     let Some(output) = &output else { return to_stdout(&session) };
     let folder = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,18 +1,19 @@
 //! `aop import`: takes an export into an empty project. The file is read twice: once to be sure of every line,
 //! then into one commit.
 
-use super::export::{FORMAT, Header, cannot, hexadecimal};
+use super::export::{FORMAT, Header, STANDARD, cannot, hexadecimal};
 use crate::cli::Global;
 use crate::output::style::bold;
 use crate::output::{CommandResult, Reply, warn};
-use crate::project::Project;
+use crate::partial::nameless;
+use crate::project::{Project, Session};
 use aop_kernel::replay::Replay;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Entry, StoreError};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 /// Take an export into this empty project
@@ -20,11 +21,12 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   mkdir copy && cd copy && aop init
   aop import ../project.jsonl
+  gunzip -c project.jsonl.gz | aop import -
 
 All of it or nothing: a file that is broken or cut off is refused with the line, and a project that already \
 holds something is left as it is. Secret answers, tokens and aop.yaml are not part of an export.")]
 pub(crate) struct ImportArgs {
-    /// A file that `aop export` wrote
+    /// A file that `aop export` wrote, or - for stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }
@@ -35,8 +37,9 @@ const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 /// Checks the file, restores it, and proves that the store now holds what the file promised.
 pub(crate) fn run(global: &Global, args: &ImportArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    let header = check(&args.file)?;
-    let entries = Lines::open(&args.file)?.1.map(|entry| entry.map_err(damaged));
+    let file = open(&session, &args.file)?;
+    let header = check(&args.file, &file)?;
+    let entries = Lines::open(&args.file, &file)?.1.map(|entry| entry.map_err(damaged));
     session.wait(session.store().restore(Box::new(entries)))?;
     session.project_files();
     let findings = session.wait(session.store().verify())?;
@@ -53,10 +56,30 @@ pub(crate) fn run(global: &Global, args: &ImportArgs) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&json!(header)), text))
 }
 
+/// The file, or a copy of what can be read only once.
+fn open(session: &Session, path: &Path) -> Result<File, Refusal> {
+    let failed = |error: std::io::Error| {
+        cannot(path, &error).hint("name a file that `aop export --output FILE` wrote, or - for stdin")
+    };
+    let once: Box<dyn Read> = if path.as_os_str() == STANDARD {
+        Box::new(std::io::stdin())
+    } else {
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_file() {
+            return Ok(file);
+        }
+        Box::new(file)
+    };
+    let (mut copy, _) = nameless(&session.project.dir()).map_err(failed)?;
+    let mut once = BufReader::new(once);
+    std::io::copy(&mut once, &mut copy).map_err(failed)?;
+    Ok(copy)
+}
+
 /// Reads the whole file and changes nothing: every line, the promised count and sums, and the state it gives. An older
 /// version may have told another state from the same lines, which are all that is taken.
-fn check(path: &Path) -> Result<Header, Refusal> {
-    let (mut header, lines) = Lines::open(path)?;
+fn check(path: &Path, file: &File) -> Result<Header, Refusal> {
+    let (mut header, lines) = Lines::open(path, file)?;
     let mut replay = Replay::default();
     for entry in lines {
         if let Entry::Event(recorded) = entry? {
@@ -87,11 +110,10 @@ struct Lines {
 }
 
 impl Lines {
-    fn open(path: &Path) -> Result<(Header, Self), Refusal> {
-        let file = File::open(path).map_err(|error| {
-            cannot(path, &error).hint("name a file that `aop export --output FILE` wrote")
-        })?;
-        let mut reader = BufReader::new(file);
+    /// From the beginning of the file; only one may be open at a time.
+    fn open(path: &Path, mut file: &File) -> Result<(Header, Self), Refusal> {
+        let again = file.rewind().and_then(|()| file.try_clone());
+        let mut reader = BufReader::new(again.map_err(|error| cannot(path, &error))?);
         let first = read_line(&mut reader, path, 1)?.unwrap_or_default();
         let header: Header = serde_json::from_slice(&first).map_err(|error| {
             broken(format!("{}: line 1 is not the first line of an export: {error}", path.display()), 1)

@@ -1,8 +1,8 @@
 //! `aop export` and `aop import`: a history leaves a project and comes back whole, or not at all.
 
-use crate::support::{Project, question, tree};
+use crate::support::{Project, question, tree, wait};
 use serde_json::{Value, json};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::Stdio;
 
@@ -102,6 +102,21 @@ fn an_export_clears_away_what_a_killed_one_has_left() {
     left.iter().for_each(|path| std::fs::write(path, "half").unwrap());
     project.run(&["export", "--output", file.to_str().unwrap()]).data();
     assert!(!left.iter().any(|path| path.exists()));
+}
+
+#[test]
+fn a_dash_stands_for_stdout_and_stdin() {
+    let (project, file) = exported();
+    assert_eq!(project.run(&["export", "--output", "-"]).stdout, text(&file));
+    assert!(!project.path("-").exists());
+    for from in ["-", "/dev/stdin"] {
+        let copy = Project::new();
+        let mut import = copy.command(&["import", from]);
+        let mut import = import.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        import.stdin.take().unwrap().write_all(text(&file).as_bytes()).unwrap();
+        wait(import).data();
+        assert_eq!(copy.run(&["replay"]).data(), project.run(&["replay"]).data());
+    }
 }
 
 #[test]
