@@ -8,7 +8,8 @@ use crate::output::{CommandResult, Screen, ended, print, report, talk};
 use crate::{access, commands};
 use aop_kernel::Refusal;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::error::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -115,7 +116,7 @@ pub(crate) fn main() -> ExitCode {
     let mut command = Cli::command();
     let typed = command.try_get_matches_from_mut(std::env::args_os());
     let read = typed.and_then(|typed| Ok((Cli::from_arg_matches(&typed)?, typed)));
-    let (mut cli, typed) = match read.map_err(|error| error.format(&mut command)) {
+    let (mut cli, typed) = match read.map_err(|error| advised(error.format(&mut command))) {
         Ok(read) => read,
         Err(error) => return usage_error(&error),
     };
@@ -172,6 +173,29 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
     }
 }
 
+/// A value with a dash at its beginning is taken for an option. What the parser advises then (`-- -1`) makes it one of
+/// those without an option.
+fn advised(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
+    let typed: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let command = Cli::command();
+    let meant = typed.windows(2).find(|pair| {
+        let option = pair[0].strip_prefix("--");
+        pair[1].starts_with(unknown.as_str()) && option.is_some_and(|option| takes_value(&command, option))
+    });
+    if let (ErrorKind::UnknownArgument, Some([option, value])) = (error.kind(), meant) {
+        let tip = format!("write '{option}={value}' to give {option} a value that begins with a dash");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+fn takes_value(command: &clap::Command, option: &str) -> bool {
+    let mut arguments = command.get_arguments();
+    arguments.any(|arg| arg.get_long() == Some(option) && arg.get_action().takes_values())
+        || command.get_subcommands().any(|command| takes_value(command, option))
+}
+
 /// Help and version go to stdout as text. A mistake becomes an envelope where a program is listening.
 fn usage_error(error: &clap::Error) -> ExitCode {
     let asked_for_json = std::env::args_os().any(|arg| arg == "--json");
@@ -205,7 +229,7 @@ fn usage_error(error: &clap::Error) -> ExitCode {
 /// Help or a mistake for a person. The parser would break examples anywhere, so it gets what stands below the options
 /// with spaces that it does not know, and that is broken here, like all other text.
 fn on_screen(error: &clap::Error) {
-    let again = unbroken(Cli::command()).try_get_matches().err();
+    let again = unbroken(Cli::command()).try_get_matches().err().map(advised);
     let said = again.as_ref().unwrap_or(error).render();
     let text = if *COLOUR { said.ansi().to_string() } else { said.to_string() };
     let room = known_size().map_or(WIDEST, |(columns, _)| columns.min(WIDEST));

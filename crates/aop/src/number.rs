@@ -15,9 +15,21 @@ where
     }
 }
 
+/// Reads milliseconds; a variable that is set to nothing is not set.
+pub(crate) fn millis_or(unset: u64) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| if text.is_empty() { Ok(unset) } else { at_least(0)(text) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_variable_that_is_set_to_nothing_is_not_set() {
+        let millis = millis_or(50);
+        assert_eq!((millis(""), millis("0")), (Ok(50), Ok(0)));
+        assert_eq!(millis("soon"), Err("write a whole number, 0 or more".to_owned()));
+    }
 
     #[test]
     fn what_is_no_number_is_told_what_to_write() {

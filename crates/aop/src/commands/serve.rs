@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::config::Switch;
-use crate::number::at_least;
+use crate::number::millis_or;
 use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
 use crate::project::Project;
@@ -36,7 +36,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     open: bool,
     /// A name under which browsers may call this server, beside its addresses; give it once for each
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
     /// Encrypt connections with this certificate (PEM, those above it after it); needs --tls-key
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -45,11 +45,18 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
     /// How long waits last. Clients give up after a minute; tests want less.
-    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS", value_parser = at_least::<u64>(0))]
+    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS", value_parser = millis_or(50_000))]
     wait_ms: u64,
     /// How long the head of a request may take, and an idle connection last.
-    #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS", value_parser = at_least::<u64>(0))]
+    #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS", value_parser = millis_or(15_000))]
     head_ms: u64,
+}
+
+fn host(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("write a name, like aop.lan".to_owned()),
+        name => Ok(name.to_owned()),
+    }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

@@ -318,3 +318,17 @@ fn a_project_that_is_not_named_is_no_folder_and_an_empty_variable_is_none() {
     let found = other.run_with(&["doctor", "--project", &root], &[("AOP_PROJECT", &elsewhere)]).data();
     assert_eq!(found["checks"][0]["message"], root, "the option wins");
 }
+
+#[test]
+fn a_value_with_a_dash_at_its_beginning_is_told_how_it_is_written() {
+    let project = Project::new();
+    for (option, value) in [("--choice", "-1"), ("--timeout", "-5s"), ("--feature-id", "-a")] {
+        let error = project.run(&["ask", "Which?", option, value]).refused("invalid_argument", 2);
+        let hint = error["details"]["hint"].as_str().unwrap();
+        assert!(hint.contains(&format!("write '{option}={value}'")) && !hint.contains("'-- "), "{error}");
+    }
+    let error = project.run(&["ask", "Which?", "--plain", "-1"]).refused("invalid_argument", 2);
+    assert!(!error.to_string().contains("--plain=-1"), "{error}");
+    let error = project.run(&["serve", "--allow-host", ""]).refused("invalid_argument", 2);
+    assert!(error["details"]["hint"].as_str().unwrap().contains("write a name"), "{error}");
+}

@@ -7,7 +7,7 @@ use super::tool::parse_role;
 use crate::agent;
 use crate::cli::Global;
 use crate::config::Switch;
-use crate::number::at_least;
+use crate::number::millis_or;
 use crate::output::{CommandResult, Reply, talk, warn};
 use crate::project::{Project, Session};
 use aop_kernel::ids::FeatureId;
@@ -45,7 +45,7 @@ pub(crate) struct McpArgs {
     #[arg(long)]
     feature_id: Option<String>,
     /// How long ask_user waits. Clients give up after a minute; tests and parked engines want less.
-    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS", value_parser = at_least::<u64>(0))]
+    #[arg(long, hide = true, default_value_t = 50_000, env = "AOP_MCP_WAIT_MS", value_parser = millis_or(50_000))]
     wait_ms: u64,
 }
 
