@@ -10,6 +10,7 @@ use crate::event::Event;
 use crate::ids::{FeatureId, QuestionId};
 use crate::policy::Rules;
 use crate::question::{Question, QuestionState, ResumeStatus};
+use crate::role::Role;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -41,7 +42,13 @@ impl Reopen {
             // Its session was told that there is no answer: no call of it waits for one any more.
             Arc::make_mut(&mut asked).engine_ref = None;
         }
-        open(&mut draft, asked, resume_status, Some(old.id), rules);
+        let mut rules = rules.clone();
+        if asked.role == Role::Orchestrator && old.expiry_policy.strict {
+            // Behind a gate stands no engine that could decide: it stops its feature again when nobody answers.
+            rules.human_input.strict = true;
+            rules.human_input.on_timeout = old.expiry_policy.on_timeout;
+        }
+        open(&mut draft, asked, resume_status, Some(old.id), &rules);
         let id = &draft.moment.question_id;
         let data = json!({"question_id": id, "status": "open", "feature_status": draft.status()});
         Ok(draft.finish(&data))

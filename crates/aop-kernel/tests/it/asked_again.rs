@@ -76,6 +76,18 @@ fn check(passed: Option<bool>) -> Command {
 }
 
 #[test]
+fn a_gate_that_is_asked_again_still_stops_its_feature_when_nobody_answers() {
+    let lenient = || HumanInput { strict: false, ..HumanInput::default() };
+    for (role, strict) in [(Role::Orchestrator, true), (Role::Human, false)] {
+        let asks = question(json!({"role": role}));
+        let state = withdrawn(after(feature(), Tool::QuestionCreate, &asks, 1, HumanInput::default()), 1);
+        let input = json!({"feature_id": "a", "question_id": id(1)});
+        let state = after(state, Tool::QuestionReopen, &input, 11, lenient());
+        assert_eq!(state.question(&id(11)).unwrap().expiry_policy.strict, strict, "{role}");
+    }
+}
+
+#[test]
 fn a_worker_that_was_done_without_the_answer_takes_a_turn_with_it() {
     for (role, phase) in
         [(Role::Planner, Status::Planning), (Role::Builder, Status::Building), (Role::Qa, Status::Qa)]

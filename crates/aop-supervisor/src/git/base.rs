@@ -15,9 +15,12 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// The key of a feature's base.
-    pub(crate) fn key(feature: &FeatureId) -> String {
-        format!("{feature}/base")
+    /// The key of a feature's base. Every runner of a shared project has a repository of its own, on a branch of its own.
+    pub(crate) fn key(feature: &FeatureId, runner: Option<&str>) -> String {
+        match runner {
+            Some(runner) => format!("{feature}/base/{runner}"),
+            None => format!("{feature}/base"),
+        }
     }
 }
 

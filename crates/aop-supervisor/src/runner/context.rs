@@ -177,9 +177,13 @@ impl Context {
 
     /// The worktree of a feature, off the base that was written down for it. Stores of earlier versions have none.
     pub(crate) async fn worktree(&self, feature: &FeatureId) -> Result<PathBuf, Stop> {
-        let base = self.store().document(Shelf::Sessions, Base::key(feature)).await?;
+        let base = self.store().document(Shelf::Sessions, self.base_key(feature)).await?;
         let base: Option<Base> = base.and_then(|base| serde_json::from_value(base).ok());
         Ok(self.git.worktree_from(feature, base.as_ref()).await.map_err(Refusal::from)?)
+    }
+
+    fn base_key(&self, feature: &FeatureId) -> String {
+        Base::key(feature, self.lease.runner.as_ref().map(|runner| runner.id.as_str()))
     }
 
     /// Writes down what these features branch off, unless it is written already.
@@ -189,7 +193,7 @@ impl Context {
         }
         let Some(base) = self.git.base().await else { return Ok(()) };
         for feature in features {
-            let (key, base) = (Base::key(&feature), json!(base));
+            let (key, base) = (self.base_key(&feature), json!(base));
             self.store().place(Shelf::Sessions, key, Some(base), Expect::Absent).await?;
         }
         Ok(())

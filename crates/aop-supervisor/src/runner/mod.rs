@@ -136,8 +136,8 @@ impl Runner {
         self
     }
 
-    /// Runs until nothing is left to do or `stop` says so. Whatever happens, no engine is left and the lease is given
-    /// back.
+    /// Runs until nothing is left to do or `stop` says so. Whatever happens, no engine is left, and the lease is given
+    /// back unless the store cannot be reached for that: then it runs out.
     pub async fn run(mut self, stop: watch::Receiver<bool>) -> Result<RunEnd, Refusal> {
         let ended = self.begin_and_turn_around(stop).await;
         self.context.stop_all();
