@@ -54,6 +54,9 @@ pub(super) fn eventually(what: &str, holds: impl Fn() -> bool) {
 fn two_runners_share_the_features_and_every_turn_is_one_runners() {
     let here = workshop("run: { max_parallel: 2 }\n");
     let there = clone_of(&here);
+    git(&there, &["switch", "--quiet", "-c", "release"]);
+    let whose = ["-c", "user.name=Ann", "-c", "user.email=ann@example.org"];
+    git(&there, &[&whose[..], &["commit", "--quiet", "--allow-empty", "-m", "only there"]].concat());
     script_in(&[&here, &there], "first", &json!({"planner": [ask("Begin?"), plan()]}));
     let slowly = json!({"planner": [{"wait_ms": 150}, plan()], "builder": [{"wait_ms": 150}, built()]});
     script_in(&[&here, &there], "default", &slowly);
@@ -87,6 +90,15 @@ fn two_runners_share_the_features_and_every_turn_is_one_runners() {
     for folder in [&here, &there] {
         assert_nothing_left(folder);
         assert_eq!(folder.run(&["doctor", "--repair"]).data()["healthy"], true);
+    }
+    let worked = git(&there, &["for-each-ref", "--format=%(refname:short)", "refs/heads/aop"]);
+    assert!(!worked.is_empty());
+    for branch in worked.lines() {
+        assert_eq!(
+            git(&there, &["merge-base", "release", branch]),
+            git(&there, &["rev-parse", "release"]),
+            "{branch}"
+        );
     }
 }
 
