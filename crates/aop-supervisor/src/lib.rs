@@ -21,6 +21,7 @@ mod phase;
 mod place;
 mod process;
 mod prompt;
+mod reach;
 mod runner;
 mod runners;
 mod settings;

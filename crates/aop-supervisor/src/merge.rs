@@ -6,6 +6,7 @@
 
 use crate::SURFACE;
 use crate::git::{Git, GitError};
+use crate::reach::{refuse_reach, send_back};
 use crate::runners::known_runner;
 use crate::turn::worktree_key;
 use aop_kernel::feature::Feature;
@@ -80,6 +81,7 @@ pub async fn merge(
         .prepare_merge(&commit, &message_of(&feature))
         .await
         .map_err(|error| conflict(&feature, &into, error))?;
+    refuse_reach(&git, &feature, &into, &merge_commit).await?;
     git.check_submodules(id, &merge_commit).await?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, "nothing was changed", error))?;
     git.keep_prepared(id, &merge_commit).await?;
@@ -193,11 +195,8 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
             },
         )
         .hint(format!(
-            "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {into}` and commit, send \
-             the feature back with `aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \
-             \"to\": \"building\", \"operation_id\": \"conflict-{id}-{}\"}}'`, so that it is checked again by `aop run`, \
-             then `aop merge --feature-id {id}`",
-            feature.version
+            "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {into}` and commit, {}",
+            send_back(feature, "conflict")
         ))
         .fact("files", files),
         other => other.into(),
@@ -283,6 +282,7 @@ async fn bring_in(
             other => other.into(),
         })?
     };
+    refuse_reach(git, feature, into, &next).await?;
     let in_doubt = git.clear_torn(&next).await?;
     if !in_doubt.is_empty() {
         let named: Vec<String> = in_doubt.iter().map(|file| pathspec(file)).collect();

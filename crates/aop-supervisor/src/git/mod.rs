@@ -1,6 +1,7 @@
 //! Git, as the program `git`: one worktree and branch per feature, commits, and a merge that is prepared before
 //! anything changes. Git runs without the caller's `GIT_…` variables, so that it works on this project and no other.
 
+mod apart;
 mod base;
 mod checkout;
 mod environment;
@@ -232,6 +233,7 @@ impl Git {
             return Err(error);
         }
         self.check_whole(feature, worktree).await?;
+        self.check_apart(feature, worktree).await?;
         let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
         if changed {
             let identity = self.identity(worktree).await?;

@@ -37,6 +37,7 @@ mod real_python_sdk;
 mod real_run;
 mod replay;
 mod run_acceptance;
+mod run_apart;
 mod run_asked_again;
 mod run_chaos;
 mod run_crash;

@@ -1,0 +1,55 @@
+//! The last look at a branch before it comes into the checkout that the project lives in: also one that was made elsewhere,
+//! or by an earlier version, must leave the project's own folder alone.
+
+use crate::git::Git;
+use aop_kernel::feature::Feature;
+use aop_kernel::status::Status;
+use aop_kernel::{ErrorCode, Refusal};
+
+/// Refuses to move the checkout to a commit that changes anything of a project's own folder.
+pub(crate) async fn refuse_reach(
+    git: &Git,
+    feature: &Feature,
+    into: &str,
+    commit: &str,
+) -> Result<(), Refusal> {
+    let (places, files) = git.reaching(commit).await?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    let (id, branch, places) = (&feature.id, Git::branch(&feature.id), places.join(" "));
+    let take_away =
+        format!("rm -rf -- {places} && git restore --source={into} --staged --worktree -- {places}");
+    let hint = if feature.status == Status::Merged {
+        // It is recorded, by an earlier version: its branch gets what was to come, without that.
+        format!(
+            "no branch was moved; in a worktree of {branch}, `git merge {commit}`, `{take_away}` and commit; then `git merge \
+             {branch}` here and `aop merge --feature-id {id}`"
+        )
+    } else {
+        format!(
+            "nothing was changed; take it away with `cd .aop/worktrees/{id} && {take_away}` and commit, {}",
+            send_back(feature, "reach")
+        )
+    };
+    let files_shown = files.join(", ");
+    Err(Refusal::new(
+        ErrorCode::UnsupportedOperation,
+        format!(
+            "{branch} reaches into the project's own folder, where no branch has anything: {files_shown}"
+        ),
+    )
+    .hint(hint)
+    .fact("files", files))
+}
+
+/// How a feature whose branch was changed by hand comes to be merged.
+pub(crate) fn send_back(feature: &Feature, why: &str) -> String {
+    let id = &feature.id;
+    format!(
+        "send the feature back with `aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \
+         \"to\": \"building\", \"operation_id\": \"{why}-{id}-{}\"}}'`, so that it is checked again by `aop run`, then \
+         `aop merge --feature-id {id}`",
+        feature.version
+    )
+}
