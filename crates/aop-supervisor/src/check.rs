@@ -4,6 +4,7 @@
 use crate::SURFACE;
 use crate::process::{Ending, run_shell};
 use crate::runner::{Context, Stop};
+use aop_engine::process::agent_variables;
 use aop_kernel::feature::Feature;
 use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck};
 use aop_kernel::status::Status;
@@ -11,6 +12,7 @@ use aop_kernel::tools::runner_request;
 use aop_kernel::work::CheckName;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Shelf, crash_point};
+use aop_turn::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::fs::File;
@@ -145,9 +147,13 @@ async fn run_commands(
     let mut last = None;
     for command in commands {
         let folder = context.turn_dir(&feature.id, &format!("check-{name}"), 0)?;
-        let variables = [("AOP_FEATURE", id), ("AOP_COMMIT", commit)];
+        // Whatever a check starts is the builder's work, and acts as the builder.
+        let agent = agent_variables(&context.settings.root, id, Role::Builder, &format!("check:{name}"));
+        let own = [("AOP_FEATURE", id), ("AOP_COMMIT", commit)];
+        let own = own.map(|(name, value)| (name.into(), value.into()));
+        let variables = agent.into_iter().chain(own).collect();
         context.say(&feature.id, &format!("runs {command}"));
-        let ending = run_shell(&context.settings, command, worktree, &folder, &variables);
+        let ending = run_shell(&context.settings, command, worktree, &folder, variables);
         let ending = context.until_stopped(&feature.id, ending).await?;
         let ending = ending.map_err(|error| Refusal::new(ErrorCode::EngineFailed, error.to_string()))?;
         let path = folder.join("transcript.jsonl");

@@ -36,7 +36,7 @@ pub async fn merge(
     id: &FeatureId,
     operation: &str,
 ) -> Result<Merged, Refusal> {
-    let git = Git::new(root);
+    let git = Git::new(root).on_behalf_of(id);
     let alone = alone(root).await?;
     let feature = service.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
     let merged = feature.work.merged.clone().filter(|_| feature.status == Status::Merged);

@@ -4,6 +4,7 @@
 use crate::settings::Settings;
 use aop_engine::process::{Cause, Guarded, Launch, Stdin};
 use aop_engine::{EngineError, Limits};
+use std::ffi::OsString;
 use std::path::Path;
 
 /// More output than this ends a command.
@@ -26,10 +27,10 @@ pub(crate) async fn run_shell(
     command: &str,
     worktree: &Path,
     folder: &Path,
-    variables: &[(&str, &str)],
+    variables: Vec<(OsString, OsString)>,
 ) -> Result<Ending, EngineError> {
     let mut env = settings.around.inherited();
-    env.extend(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    env.extend(variables);
     let timeout = settings.checks.timeout;
     let guarded = Guarded::spawn(Launch {
         aop: settings.around.aop.clone(),

@@ -1,5 +1,5 @@
-//! Who is calling. Programs that an engine starts carry `AOP_AGENT`; it overrides every `--role`, and a value
-//! that cannot be read takes all rights away instead of giving a human's.
+//! Who is calling. Programs that an engine, a check or git in a worktree starts carry `AOP_AGENT`; it overrides every
+//! `--role`, and a value that cannot be read takes all rights away instead of giving a human's.
 
 use aop_kernel::ids::FeatureId;
 use aop_kernel::role::{Caller, Role};

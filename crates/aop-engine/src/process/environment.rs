@@ -2,6 +2,7 @@
 //! what hooks and MCP servers need to find their way back.
 
 use crate::port::TurnRequest;
+use aop_turn::Role;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -19,6 +20,12 @@ pub struct Surroundings {
     pub aop: PathBuf,
     /// The environment, variables of ours included or not: they are left out when an engine is started.
     pub env: BTreeMap<OsString, OsString>,
+}
+
+/// What makes `aop` act as an agent, for whatever program it is that an agent's work may start.
+pub fn agent_variables(project: &Path, feature: &str, role: Role, claim: &str) -> [(OsString, OsString); 2] {
+    let agent = json!({"feature_id": feature, "role": role, "claim": claim});
+    [("AOP_AGENT".into(), agent.to_string().into()), ("AOP_PROJECT".into(), project.into())]
 }
 
 /// The value that marks the processes of one turn.
@@ -42,9 +49,7 @@ impl Surroundings {
     /// agent that calls `aop` calls this one.
     pub fn for_turn(&self, request: &TurnRequest) -> BTreeMap<OsString, OsString> {
         let mut env = self.inherited();
-        let agent = json!({"feature_id": request.feature_id, "role": request.role, "claim": request.claim});
-        env.insert("AOP_AGENT".into(), agent.to_string().into());
-        env.insert("AOP_PROJECT".into(), request.project.clone().into());
+        env.extend(agent_variables(&request.project, &request.feature_id, request.role, &request.claim));
         // Hooks and MCP servers that the engine starts ask the same store.
         if let Some(store) = self.env.get(OsStr::new("AOP_STORE")) {
             env.insert("AOP_STORE".into(), store.clone());

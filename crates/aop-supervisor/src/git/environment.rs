@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Variables that begin so: git's own, which name a repository, and ours, which hold credentials.
+/// Variables that begin so: git's own, which name a repository, and ours, which hold credentials of the caller.
 const WITHHELD: [&str; 2] = ["GIT_", "AOP_"];
 /// The keys of the engines.
 const KEYS: [&str; 8] = [

@@ -3,6 +3,7 @@
 
 mod apart;
 mod base;
+mod behalf;
 mod checkout;
 mod environment;
 mod identity;
@@ -93,6 +94,8 @@ pub struct Git {
     making: Mutex<()>,
     /// The repository's own folder, without symlinks.
     common: OnceCell<PathBuf>,
+    /// Whose branch all is done with, if it is with one.
+    behalf: Option<FeatureId>,
 }
 
 impl Git {
@@ -103,7 +106,8 @@ impl Git {
 
     /// The same, or without git.
     pub(crate) fn with(root: &Path, worktrees: Worktrees) -> Self {
-        Git { root: root.to_owned(), worktrees, making: Mutex::new(()), common: OnceCell::new() }
+        let (making, common) = (Mutex::new(()), OnceCell::new());
+        Git { root: root.to_owned(), worktrees, making, common, behalf: None }
     }
 
     /// The branch of a feature.
@@ -156,11 +160,12 @@ impl Git {
             .git(&self.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
             .await
             .is_ok();
+        let git = self.on_behalf_of(feature);
         if has_branch {
-            self.git(&self.root, &["worktree", "add", "--quiet", &place, &branch]).await?;
+            git.git(&self.root, &["worktree", "add", "--quiet", &place, &branch]).await?;
         } else {
             let start = self.start_from(base).await;
-            self.git(&self.root, &["worktree", "add", "--quiet", "-b", &branch, &place, &start]).await?;
+            git.git(&self.root, &["worktree", "add", "--quiet", "-b", &branch, &place, &start]).await?;
         }
         tokio::fs::write(&whole, b"").await.map_err(|error| GitError::Failed {
             command: format!("worktree add {place}"),
@@ -415,6 +420,7 @@ impl Git {
         command.env_clear().envs(environment::of(std::env::vars_os()));
         // A worktree that has lost its link is nobody's, and not the project's own checkout above it.
         command.env("GIT_CEILING_DIRECTORIES", self.root.join(".aop").join("worktrees"));
+        self.bind(&mut command, folder);
         command
     }
 }

@@ -39,6 +39,7 @@ mod replay;
 mod run_acceptance;
 mod run_apart;
 mod run_asked_again;
+mod run_behalf;
 mod run_chaos;
 mod run_crash;
 mod run_git;

@@ -250,13 +250,12 @@ fn a_filter_of_the_users_finds_what_it_finds_by_hand() {
     std::fs::write(project.path(".gitattributes"), "readme.txt filter=key\n").unwrap();
     git(&project, &["add", ".gitattributes"]);
     git(&project, &["commit", "--quiet", "-m", "A filter"]);
-    let smudge = "sh -c 'test -n \"$SSH_AUTH_SOCK\" && test -z \"$AOP_PROJECT$OPENAI_API_KEY\" && cat'";
+    let smudge = "sh -c 'test -n \"$SSH_AUTH_SOCK\" && test -z \"$AOP_STORE$OPENAI_API_KEY\" && cat'";
     for (name, value) in [("smudge", smudge), ("clean", "cat"), ("required", "true")] {
         git(&project, &["config", &format!("filter.key.{name}"), value]);
     }
-    let root = project.root().display().to_string();
     let around =
-        [("SSH_AUTH_SOCK", "/s"), ("OPENAI_API_KEY", "k"), ("AOP_PROJECT", &*root), ("GIT_DIR", "/x")];
+        [("SSH_AUTH_SOCK", "/s"), ("OPENAI_API_KEY", "k"), ("AOP_STORE", "sqlite"), ("GIT_DIR", "/x")];
     let run = Running::start_with(&project, &[&spec(&project, "shop")], &around);
     assert_eq!(run.end().0, Some(0), "{}", project.feature("shop"));
 }
