@@ -11,6 +11,7 @@ mod codex;
 pub mod fuzz;
 pub mod gemini;
 mod iflow;
+mod plain;
 mod port;
 pub mod process;
 pub mod program;

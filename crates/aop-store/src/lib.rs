@@ -10,6 +10,7 @@ mod fault;
 mod history;
 mod memory;
 mod overlay;
+mod plain;
 mod port;
 mod postgres;
 mod projection;
@@ -26,6 +27,7 @@ pub use error::StoreError;
 pub use fault::crash_point;
 pub use history::{Entries, Entry, Origin, Visit};
 pub use memory::MemoryStore;
+pub use plain::{open_file, open_lock_file, read_file, read_text_file};
 pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,

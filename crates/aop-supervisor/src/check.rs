@@ -11,11 +11,10 @@ use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::work::CheckName;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{Shelf, crash_point};
+use aop_store::{Shelf, crash_point, open_file};
 use aop_turn::Role;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -177,7 +176,7 @@ async fn run_commands(
 
 /// The end of what was written.
 fn tail(path: &Path) -> std::io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = open_file(path)?;
     let length = file.metadata()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(SHOWN_BYTES)))?;
     let mut bytes = Vec::new();

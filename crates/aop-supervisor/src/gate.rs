@@ -15,7 +15,7 @@ use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::question_request;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::Shelf;
+use aop_store::{Shelf, read_file};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -26,7 +26,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let phase = feature.status.as_str();
     let path = context.settings.dir().join("features").join(feature.id.as_str()).join("packets");
     let path = path.join(format!("{phase}.json"));
-    let bytes = match tokio::fs::read(&path).await {
+    let bytes = match read_file(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(unusable(&path, &error.to_string()).into()),

@@ -16,7 +16,7 @@ use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::work::MergeRecord;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Service, Shelf, crash_point};
+use aop_store::{Service, Shelf, crash_point, open_lock_file};
 use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
@@ -118,7 +118,7 @@ async fn alone(root: &Path) -> Result<File, Refusal> {
     let path = root.join(".aop").join("merge.lock");
     let shown = path.display().to_string();
     let lock = move || {
-        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        let file = open_lock_file(&path)?;
         file.lock().map(|()| file)
     };
     let locked = tokio::task::spawn_blocking(lock).await.unwrap_or_else(|error| Err(error.into()));

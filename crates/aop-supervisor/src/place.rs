@@ -3,6 +3,7 @@
 
 use aop_ask::{Violation, gate::answer_path, json as reader};
 use aop_kernel::{ErrorCode, Refusal};
+use aop_store::open_file;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -106,7 +107,7 @@ impl Place {
 
     /// What stands there, if anything does. More than a record could be is cut off, which makes it invalid.
     pub fn read(&self) -> Result<Option<Vec<u8>>, Refusal> {
-        let file = match File::open(&self.0) {
+        let file = match open_file(&self.0) {
             Ok(file) => file,
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
                 return Ok(None);

@@ -314,7 +314,7 @@ impl Engines {
 impl Config {
     /// Reads the file; the defaults when there is none.
     pub(crate) fn load(path: &Path) -> Result<Self, Refusal> {
-        let bytes = match std::fs::read(path) {
+        let bytes = match aop_store::read_file(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Config::default()),
             Err(error) => {

@@ -146,6 +146,6 @@ impl Place {
 
 /// The project that this folder shows on PostgreSQL, if it does.
 fn recorded(dir: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(dir.join(NAME_FILE)).ok()?;
+    let text = aop_store::read_text_file(&dir.join(NAME_FILE)).ok()?;
     Some(text.trim().to_owned()).filter(|name| !name.is_empty())
 }

@@ -1,6 +1,7 @@
 //! What hook and driver tell each other, by files in the turn's folder: which questions the hook has recorded, and
 //! whether it may answer one live. The store is the truth about questions; this is only about who waits for what.
 
+use crate::plain::read_text_file;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -38,7 +39,7 @@ impl Noted {
 
     /// All that were noted.
     pub(super) fn all(run_dir: &Path) -> Vec<Noted> {
-        let text = std::fs::read_to_string(list(run_dir)).unwrap_or_default();
+        let text = read_text_file(&list(run_dir)).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
@@ -68,7 +69,7 @@ pub enum Word {
 
 /// What the driver has said about a question; nothing yet, perhaps.
 pub fn word(run_dir: &Path, question_id: &str) -> Option<Word> {
-    match std::fs::read_to_string(release(run_dir, question_id)).ok()?.as_str() {
+    match read_text_file(&release(run_dir, question_id)).ok()?.as_str() {
         "deliver" => Some(Word::Deliver),
         _ => Some(Word::PutAside),
     }

@@ -56,7 +56,7 @@ impl HookTurn {
 
     /// Reads the driver's file.
     pub fn load(path: &Path) -> io::Result<Self> {
-        Ok(serde_json::from_slice(&std::fs::read(path)?)?)
+        Ok(serde_json::from_slice(&crate::plain::read_file(path)?)?)
     }
 
     /// Whether a person may be asked at all.

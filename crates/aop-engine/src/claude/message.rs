@@ -2,8 +2,8 @@
 //! rest of the message still streams in; what the engine writes to its output shows when the message is over.
 
 use super::hook::{ASK_TOOL, HookCall};
+use crate::plain::open_file;
 use serde_json::Value;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -46,7 +46,7 @@ pub(crate) enum Seen {
 
 fn look(output: &Path, call: &HookCall) -> Seen {
     let mut text = Vec::new();
-    let read = File::open(output).and_then(|mut file| {
+    let read = open_file(output).and_then(|mut file| {
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(LOOKED_AT)))?;
         file.read_to_end(&mut text)

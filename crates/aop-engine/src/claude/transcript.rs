@@ -1,10 +1,10 @@
 //! Claude Code's own record of a conversation: whether there is one, and whether it holds an answer.
 
+use crate::plain::open_file;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -21,8 +21,8 @@ pub(super) fn find(env: &BTreeMap<OsString, OsString>, session: &str) -> Option<
 }
 
 /// Whether the conversation holds the end of this question: as the result of the call, or in a message that names it.
-pub(super) fn holds(path: &PathBuf, question_id: &str, call_id: Option<&str>) -> Option<bool> {
-    let mut lines = BufReader::new(File::open(path).ok()?);
+pub(super) fn holds(path: &Path, question_id: &str, call_id: Option<&str>) -> Option<bool> {
+    let mut lines = BufReader::new(open_file(path).ok()?);
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -3,9 +3,9 @@
 //!
 //! Codex writes a call down before it asks about it, and an output before it tells the model.
 
+use crate::plain::open_file;
 use aop_turn::command::is_session_handle;
 use serde_json::{Map, Value};
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -86,7 +86,7 @@ pub(super) fn find(home: &Path, thread: &str) -> Option<PathBuf> {
 
 /// Reads the conversation of a thread; nothing when it has no file (a thread without a turn has none).
 pub(super) fn read(home: &Path, thread: &str) -> Option<Rollout> {
-    let mut lines = BufReader::new(File::open(find(home, thread)?).ok()?);
+    let mut lines = BufReader::new(open_file(&find(home, thread)?).ok()?);
     let mut rollout = Rollout::default();
     let mut line = Vec::new();
     loop {

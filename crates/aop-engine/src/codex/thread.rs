@@ -58,7 +58,7 @@ pub(super) fn may_have_roots(home: &Path, cwd: &Path) -> bool {
     let projects = cwd.ancestors().map(|folder| folder.join(".codex/config.toml"));
     let files =
         [home.join("config.toml"), PathBuf::from("/etc/codex/config.toml")].into_iter().chain(projects);
-    let names_them = |file: PathBuf| match std::fs::read(file) {
+    let names_them = |file: PathBuf| match crate::plain::read_file(&file) {
         Ok(content) => String::from_utf8_lossy(&content).contains("writable_roots"),
         Err(error) => {
             error.kind() != std::io::ErrorKind::NotFound && error.kind() != std::io::ErrorKind::NotADirectory

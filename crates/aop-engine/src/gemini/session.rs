@@ -14,7 +14,11 @@ pub(super) fn files(gemini: &Path, session: &str) -> Option<Vec<Vec<u8>>> {
     let files = chats.flat_map(|chats| chats.flatten().map(|file| file.path()));
     let is_named =
         |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(&ending));
-    let mut found = files.filter(is_named).map(std::fs::read).collect::<Result<Vec<_>, _>>().ok()?;
+    let mut found = files
+        .filter(is_named)
+        .map(|path| crate::plain::read_file(&path))
+        .collect::<Result<Vec<_>, _>>()
+        .ok()?;
     found.retain(|bytes| records(bytes).any(|record| record["sessionId"] == session));
     Some(found)
 }

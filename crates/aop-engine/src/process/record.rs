@@ -61,7 +61,7 @@ impl Record {
 /// folder that this one is a copy of.
 pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     let path = Record::path(run_dir);
-    let content = match std::fs::read(&path) {
+    let content = match crate::plain::read_file(&path) {
         Ok(content) => content,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),

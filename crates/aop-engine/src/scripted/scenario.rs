@@ -58,7 +58,7 @@ pub(crate) fn load(project: &Path, feature_id: &str) -> Result<Scenario, (String
     let own = folder.join(format!("{feature_id}.json"));
     let common = folder.join("default.json");
     let path = if own.exists() { &own } else { &common };
-    let text = std::fs::read(path).map_err(|error| {
+    let text = crate::plain::read_file(path).map_err(|error| {
         let cause = match error.kind() {
             std::io::ErrorKind::NotFound => format!("there is no scenario {}", own.display()),
             _ => format!("{} cannot be read: {error}", path.display()),

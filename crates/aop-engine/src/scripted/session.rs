@@ -2,6 +2,7 @@
 //! any moment, and the list of replies that reached any conversation.
 
 use super::scenario::folder;
+use crate::plain::{read_file, read_text_file};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
@@ -67,7 +68,7 @@ impl Conversation {
 
     /// The conversation of this name; none when there is none.
     pub(super) fn load(project: &Path, session: &str) -> io::Result<Option<Self>> {
-        match fs::read(path(project, session)) {
+        match read_file(&path(project, session)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -93,7 +94,7 @@ impl Conversation {
     /// Writes down the deliveries that a kill kept from being written: the reply is in the conversation first, its
     /// line in the list comes second.
     pub(super) fn list_missing(&self, project: &Path) -> io::Result<()> {
-        let listed = fs::read_to_string(deliveries(project)).unwrap_or_default();
+        let listed = read_text_file(&deliveries(project)).unwrap_or_default();
         let is_listed = |held: &Held| {
             let mut lines = listed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
             lines.any(|line| {

@@ -128,7 +128,7 @@ fn new_files(worktree: &Folder, names: &[u8], mut room: usize) -> (Vec<File>, bo
         let path = worktree.join(OsStr::from_bytes(name));
         // A link could lead anywhere, and nobody writes into a pipe.
         if path.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
-            let file = std::fs::File::open(&path);
+            let file = aop_store::open_file(&path);
             // One that has gone meanwhile, or may not be read, is named.
             let _ = file.and_then(|file| file.take(room as u64 + 1).read_to_end(&mut content));
         }

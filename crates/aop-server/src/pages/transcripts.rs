@@ -13,7 +13,6 @@ use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::get;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path as Folder, PathBuf};
 
@@ -148,7 +147,7 @@ fn is_plain(name: &str) -> bool {
 
 fn read(path: &Folder) -> std::io::Result<(String, bool)> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
+    aop_store::open_file(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
     let cut = bytes.len() as u64 > MOST;
     bytes.truncate(usize::try_from(MOST).unwrap_or(usize::MAX));
     Ok((String::from_utf8_lossy(&bytes).into_owned(), cut))

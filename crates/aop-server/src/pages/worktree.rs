@@ -51,7 +51,7 @@ fn blank(name: &str) -> Option<&'static str> {
 fn own_folder(worktree: &Path, common: &Path) -> Option<PathBuf> {
     let link = worktree.join(".git");
     link.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() < 10_000)?;
-    let text = std::fs::read_to_string(&link).ok()?;
+    let text = aop_store::read_text_file(&link).ok()?;
     let named = worktree.join(text.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
     let own = named.canonicalize().ok()?;
     let all = common.join("worktrees").canonicalize().ok()?;

@@ -1,6 +1,7 @@
 //! Small file work: atomic replacement, a lock with an end to its patience, a number in a file.
 
 use super::ProjectionError;
+use crate::plain::{open_lock_file, read_text_file};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -56,7 +57,7 @@ fn write_anew(path: &Path, content: &[u8]) -> std::io::Result<()> {
 /// Takes the lock, or gives up after a while.
 pub(super) fn try_lock_for(path: &Path, patience: Duration) -> Result<File, ProjectionError> {
     let failed = |cause| ProjectionError::File { path: path.to_owned(), cause };
-    let file = File::options().create(true).truncate(false).write(true).open(path).map_err(failed)?;
+    let file = open_lock_file(path).map_err(failed)?;
     let deadline = Instant::now() + patience;
     loop {
         match file.try_lock() {
@@ -72,5 +73,5 @@ pub(super) fn try_lock_for(path: &Path, patience: Duration) -> Result<File, Proj
 
 /// The number in a file; 0 when there is none.
 pub(super) fn read_number(path: &Path) -> u64 {
-    fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+    read_text_file(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }

@@ -218,5 +218,5 @@ async fn listed(store: &dyn Store) -> Result<Vec<FeatureRecord>, ProjectionError
 
 /// Whether the file is missing or says something else.
 fn differs(path: &Path, content: &str) -> bool {
-    fs::read(path).ok().as_deref() != Some(content.as_bytes())
+    crate::plain::read_file(path).ok().as_deref() != Some(content.as_bytes())
 }

@@ -5,7 +5,6 @@
 
 use super::GitError;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -99,7 +98,7 @@ fn line(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
+    aop_store::open_file(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
     Some(bytes.trim_ascii_end().to_vec())
 }
 

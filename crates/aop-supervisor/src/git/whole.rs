@@ -95,7 +95,7 @@ fn has_marks(path: &Path) -> bool {
     let is_mark = |line: &[u8]| {
         line.starts_with(MARK) && line.iter().find(|byte| **byte != b'<').is_none_or(u8::is_ascii_whitespace)
     };
-    std::fs::read(path).map_or(true, |text| text.split(|byte| *byte == b'\n').any(is_mark))
+    aop_store::read_file(path).map_or(true, |text| text.split(|byte| *byte == b'\n').any(is_mark))
 }
 
 #[cfg(test)]

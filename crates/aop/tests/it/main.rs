@@ -28,6 +28,7 @@ mod media;
 mod openapi;
 mod packets;
 mod pages;
+mod pipes;
 mod postgres;
 mod processes;
 mod real_gemini_runs;

@@ -1,0 +1,59 @@
+//! Pipes where files should be: whoever can write into the project can make one, and nobody writes into it.
+
+use crate::run_rules::packet;
+use crate::run_support::{Running, script, workshop};
+use crate::support::{Project, finish};
+use serde_json::json;
+use std::process::Command;
+
+fn pipe(project: &Project, at: &str) {
+    let path = project.path(at);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _ = std::fs::remove_file(&path);
+    assert_eq!(finish(Command::new("mkfifo").arg(&path)).code, Some(0));
+}
+
+fn spec(project: &Project, id: &str) -> String {
+    script(project, id, &json!({}));
+    let path = project.path(&format!("{id}.md"));
+    std::fs::write(&path, "# A shop\n").unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_pipe_at_an_answer_path_or_in_place_of_a_packet_blocks_its_feature_and_holds_up_no_other() {
+    let project = workshop("");
+    let packets = project.path(".aop/features/gate/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("planning.json"), packet().to_string()).unwrap();
+    pipe(&project, "answers/platform.json");
+    pipe(&project, ".aop/features/packet/packets/planning.json");
+    let specs = ["gate", "packet", "shop"].map(|id| spec(&project, id));
+    let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
+    assert_eq!(Running::start(&project, &specs).end().0, Some(3));
+    for id in ["gate", "packet"] {
+        let feature = project.feature(id);
+        assert_eq!(feature["status"], "blocked", "{feature}");
+        assert!(feature["status_reason"].as_str().unwrap().contains("a pipe"), "{feature}");
+    }
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_of_the_projects_own_is_told_or_replaced_and_not_waited_for() {
+    let project = workshop("");
+    project.create_feature("shop");
+    pipe(&project, ".aop/features/shop/state.md");
+    assert_eq!(project.run(&["doctor"]).code, Some(1), "it is not what it was");
+    pipe(&project, ".aop/projected");
+    project.run(&["doctor", "--repair"]).data();
+    project.assert_healthy();
+    pipe(&project, ".aop/projections.lock");
+    let created = project.run(&["features", "create", "--feature-id", "two", "--title", "Two"]);
+    created.data();
+    assert!(created.stderr.contains("a pipe"), "{created:?}");
+    std::fs::remove_file(project.path(".aop/projections.lock")).unwrap();
+    pipe(&project, "aop.yaml");
+    let refused = project.run(&["status"]).refused("invalid_policy", 2);
+    assert!(refused["message"].as_str().unwrap().contains("a pipe"), "{refused}");
+}
