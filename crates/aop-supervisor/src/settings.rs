@@ -82,6 +82,8 @@ pub struct Settings {
     pub checks: Checks,
     /// This program, and the environment that check commands inherit.
     pub around: Surroundings,
+    /// How long a git may take.
+    pub git_timeout: Duration,
     /// Where features are worked on.
     pub worktrees: Worktrees,
     /// How long a feature waits for its own runner before another goes on with it; 0 is for ever.

@@ -125,6 +125,7 @@ pub(crate) struct Run {
     pub(crate) repair_rounds: u32,
     pub(crate) retries: u32,
     pub(crate) warm_ms: u64,
+    pub(crate) git_timeout_s: Positive,
 }
 
 impl Default for Run {
@@ -136,6 +137,7 @@ impl Default for Run {
             repair_rounds: 2,
             retries: 2,
             warm_ms: 0,
+            git_timeout_s: Positive(600),
         }
     }
 }

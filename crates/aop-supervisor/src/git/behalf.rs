@@ -15,7 +15,7 @@ const CLAIM: &str = "git";
 impl Git {
     /// The same, for all that is done with the branch of one feature.
     pub(crate) fn on_behalf_of(&self, feature: &FeatureId) -> Self {
-        Git { behalf: Some(feature.clone()), ..Git::with(&self.root, self.worktrees) }
+        Git { behalf: Some(feature.clone()), limit: self.limit, ..Git::with(&self.root, self.worktrees) }
     }
 
     /// Gives a git in this folder the credential.

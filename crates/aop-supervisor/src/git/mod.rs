@@ -7,6 +7,7 @@ mod behalf;
 mod checkout;
 mod environment;
 mod identity;
+mod limit;
 mod link;
 mod pen;
 mod prepared;
@@ -23,6 +24,7 @@ use pen::Pen;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
+use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::{Mutex, OnceCell};
 
@@ -96,6 +98,8 @@ pub struct Git {
     common: OnceCell<PathBuf>,
     /// Whose branch all is done with, if it is with one.
     behalf: Option<FeatureId>,
+    /// How long a git may take.
+    limit: Option<Duration>,
 }
 
 impl Git {
@@ -107,7 +111,7 @@ impl Git {
     /// The same, or without git.
     pub(crate) fn with(root: &Path, worktrees: Worktrees) -> Self {
         let (making, common) = (Mutex::new(()), OnceCell::new());
-        Git { root: root.to_owned(), worktrees, making, common, behalf: None }
+        Git { root: root.to_owned(), worktrees, making, common, behalf: None, limit: None }
     }
 
     /// The branch of a feature.
@@ -234,7 +238,9 @@ impl Git {
         self.check_resolved(feature, worktree).await?;
         // What is outside of a sparse checkout and not there is no deletion; what an agent put there is part of its work.
         if let Err(error) = self.run(worktree, &["add", "-A", "--sparse"], pen.hand()).await {
-            self.check_addable(feature, worktree).await?;
+            if matches!(error, GitError::Failed { .. }) {
+                self.check_addable(feature, worktree).await?;
+            }
             return Err(error);
         }
         self.check_whole(feature, worktree).await?;
@@ -410,8 +416,9 @@ impl Git {
         args: &[Arg],
         stdin: Stdio,
     ) -> Result<Output, GitError> {
-        let output = self.command(folder, args).stdin(stdin).output();
-        output.await.map_err(|error| GitError::NotInstalled(error.to_string()))
+        let mut command = self.command(folder, args);
+        command.stdin(stdin);
+        self.wait(command, folder, &shown(args)).await
     }
 
     fn command<Arg: AsRef<OsStr>>(&self, folder: &Path, args: &[Arg]) -> Command {
@@ -425,14 +432,18 @@ impl Git {
     }
 }
 
+/// A command line, without what git is told of the user.
+fn shown<Arg: AsRef<OsStr>>(args: &[Arg]) -> String {
+    let shown = args.iter().map(|arg| arg.as_ref().to_string_lossy());
+    shown.filter(|arg| !arg.contains("user.")).collect::<Vec<_>>().join(" ")
+}
+
 /// Git refused, in its own words.
 fn failed<Arg: AsRef<OsStr>>(args: &[Arg], output: &Output) -> GitError {
     let said = [&output.stderr[..], &output.stdout[..]]
         .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
-    let shown = args.iter().map(|arg| arg.as_ref().to_string_lossy());
-    let shown: Vec<_> = shown.filter(|arg| !arg.contains("user.")).collect();
     GitError::Failed {
-        command: shown.join(" "),
+        command: shown(args),
         said: said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
     }
 }

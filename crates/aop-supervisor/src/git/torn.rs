@@ -63,7 +63,7 @@ impl Git {
             return whole.is_ok_and(|whole| whole == leads_to.as_os_str().as_bytes());
         }
         let whole = self.bytes(&self.root, &["cat-file".into(), "--filters".into(), name]).await;
-        let here = std::fs::read(place);
+        let here = aop_store::read_file(place);
         here.is_ok_and(|here| whole.is_ok_and(|whole| whole.starts_with(&here)))
     }
 }

@@ -93,7 +93,7 @@ impl Context {
         lease: RunLease,
         notices: mpsc::UnboundedSender<Notice>,
     ) -> Self {
-        let git = Git::with(&settings.root, settings.worktrees);
+        let git = Git::with(&settings.root, settings.worktrees).within(settings.git_timeout);
         let runner_id = match &lease.runner {
             Some(runner) => Some(runner.id.clone()),
             None => known_runner(&settings.dir()),

@@ -1,7 +1,7 @@
 //! Pipes where files should be: whoever can write into the project can make one, and nobody writes into it.
 
 use crate::run_rules::packet;
-use crate::run_support::{Running, script, workshop};
+use crate::run_support::{Running, assert_nothing_left, script, workshop};
 use crate::support::{Project, finish};
 use serde_json::json;
 use std::process::Command;
@@ -37,6 +37,24 @@ fn a_pipe_at_an_answer_path_or_in_place_of_a_packet_blocks_its_feature_and_holds
         assert!(feature["status_reason"].as_str().unwrap().contains("a pipe"), "{feature}");
     }
     assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}
+
+#[test]
+fn a_git_that_waits_for_what_never_comes_is_ended_and_its_feature_blocked() {
+    let pipe = "rm -f .gitignore && mkfifo .gitignore";
+    let project = workshop(&format!("run: {{ git_timeout_s: 1 }}\nchecks: {{ fast: ['{pipe}'] }}\n"));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    let feature = project.feature("shop");
+    let reason = feature["status_reason"].as_str().unwrap();
+    assert!(reason.contains("took longer than 1 s and was ended"), "{feature}");
+    assert!(
+        reason.contains("run.git_timeout_s") && reason.contains("aop retry --feature-id shop"),
+        "{reason}"
+    );
+    assert_nothing_left(&project);
+    std::fs::remove_file(project.path(".aop/worktrees/shop/.gitignore")).unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
 }
 
 #[test]

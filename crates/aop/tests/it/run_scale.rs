@@ -128,6 +128,7 @@ fn measured_the_way_from_an_answer_in_the_same_process_to_the_engine() {
             limits: Limits::default(),
             checks: Checks { timeout: Duration::from_secs(10), ..Checks::default() },
             around,
+            git_timeout: Duration::from_secs(60),
             worktrees: Worktrees::Git,
             away: Duration::ZERO,
             exit_when_parked: false,

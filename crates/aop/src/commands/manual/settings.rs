@@ -87,6 +87,12 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         "how long an engine that asked is kept for a live answer before it is parked",
     ),
     (
+        "run.git_timeout_s",
+        "integer, seconds, at least 1",
+        "600",
+        "how long each git in a run may take, with its hooks and filters, before it is ended and the feature blocked",
+    ),
+    (
         "engines.default",
         "`claude-code`, `codex`, `gemini`, `iflow` or `scripted`",
         "claude-code",

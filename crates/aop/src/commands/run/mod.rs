@@ -326,6 +326,7 @@ pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal
             timeout: Duration::from_secs(config.checks.timeout_s.0.into()),
         },
         around,
+        git_timeout: Duration::from_secs(config.run.git_timeout_s.0.into()),
         away: Duration::from_millis(config.runners.away_ms),
         exit_when_parked: how.exit_when_parked,
         worktrees: Worktrees::Git,

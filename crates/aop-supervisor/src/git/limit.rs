@@ -1,0 +1,106 @@
+//! How long a git of a run may take. It reads what agents leave in their worktrees, a pipe in place of `.gitignore` as well,
+//! and starts hooks and filters that may never end; so it is ended after a time, with all that it has started.
+
+use super::{Git, GitError};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+
+/// The process group of a git that runs: ended when nobody waits for it any more.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may have ended by itself in this moment.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Git {
+    /// The same, with a limit for every git.
+    pub(crate) fn within(self, limit: Duration) -> Self {
+        Git { limit: Some(limit), ..self }
+    }
+
+    /// Waits for a git, as long as it may take.
+    pub(super) async fn wait(
+        &self,
+        mut command: Command,
+        folder: &Path,
+        shown: &str,
+    ) -> Result<Output, GitError> {
+        let not_installed = |error: std::io::Error| GitError::NotInstalled(error.to_string());
+        let Some(limit) = self.limit else { return command.output().await.map_err(not_installed) };
+        command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(not_installed)?;
+        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let mut waiting = std::pin::pin!(child.wait_with_output());
+        // Dropped before the process itself is, while its number is still its own.
+        let mut group = Group(pid);
+        match tokio::time::timeout(limit, &mut waiting).await {
+            Ok(output) => {
+                // It has ended, and its number may be another's.
+                group.0 = None;
+                output.map_err(not_installed)
+            }
+            Err(_) => Err(self.too_long(limit, folder, shown)),
+        }
+    }
+
+    fn too_long(&self, limit: Duration, folder: &Path, shown: &str) -> GitError {
+        let feature = self.behalf.clone().or_else(|| self.feature_at(folder));
+        let retry = feature.map_or("run again".to_owned(), |id| format!("`aop retry --feature-id {id}`"));
+        let place = folder.display();
+        GitError::Unusable {
+            message: format!(
+                "`git {shown}` in {place} took longer than {} s and was ended",
+                limit.as_secs_f32()
+            ),
+            hint: format!(
+                "see there what holds it up (`cd {place} && git status`): a hook, a filter, or a pipe in place of a file; `run.git_timeout_s` in aop.yaml gives it longer; then {retry}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::git::tests::{git, project, told};
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_git_that_takes_too_long_is_ended_with_the_hook_it_started() {
+        let (dir, project, id) = project();
+        let project = project.within(Duration::from_secs(2));
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        std::fs::write(worktree.join("work"), "text").unwrap();
+        // The hook has the pipe open for as long as it lives.
+        let [pipe, hook] = ["pipe", ".git/hooks/post-commit"].map(|name| dir.path().join(name));
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+        std::fs::write(&hook, format!("#!/bin/sh\nexec sleep 600 3<> {}\n", pipe.display())).unwrap();
+        std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let error = project.commit_all(&id, "second").await.unwrap_err();
+        let (message, hint) = told(&error);
+        assert!(message.contains("longer than 2 s") && message.contains("commit"), "{message}");
+        assert!(hint.ends_with("`aop retry --feature-id checkout`"), "{hint}");
+        let held = || {
+            let all =
+                std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("fd/3"));
+            all.filter_map(|open| std::fs::read_link(open).ok()).any(|open| open == pipe)
+        };
+        // A killed process has its files a moment longer.
+        while held() {
+            tokio::task::yield_now().await;
+        }
+        std::fs::remove_file(hook).unwrap();
+        project.commit_all(&id, "third").await.unwrap();
+        assert_eq!(git(dir.path(), &["show", "aop/checkout:work"]), "text");
+    }
+}
