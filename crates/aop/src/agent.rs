@@ -1,5 +1,6 @@
 //! Who is calling. Programs that an engine, a check or git in a worktree starts carry `AOP_AGENT`; it overrides every
-//! `--role`, and a value that cannot be read takes all rights away instead of giving a human's.
+//! `--role`, and a value that cannot be read takes all rights away instead of giving a human's,
+//! also an empty one.
 
 use aop_kernel::ids::FeatureId;
 use aop_kernel::role::{Caller, Role};
@@ -44,5 +45,5 @@ pub(crate) fn credential() -> Result<Credential, Refusal> {
 }
 
 fn value() -> Option<std::ffi::OsString> {
-    std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty())
+    std::env::var_os(AGENT_VARIABLE)
 }

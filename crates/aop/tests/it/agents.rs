@@ -91,9 +91,13 @@ fn an_agent_asks_and_reads_for_its_own_feature_only() {
 #[test]
 fn a_credential_that_cannot_be_read_gives_no_rights_at_all() {
     let project = Project::with_feature();
-    for broken in
-        ["x", "{}", r#"{"feature_id": "shop", "role": "human"}"#, r#"{"feature_id": "../x", "role": "qa"}"#]
-    {
+    for broken in [
+        "",
+        "x",
+        "{}",
+        r#"{"feature_id": "shop", "role": "human"}"#,
+        r#"{"feature_id": "../x", "role": "qa"}"#,
+    ] {
         project.run_with(&["status"], &[("AOP_AGENT", broken)]).refused("forbidden_for_role", 1);
     }
 }
