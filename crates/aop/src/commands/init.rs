@@ -10,6 +10,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Make this folder (or --project DIR) a project
@@ -36,7 +37,9 @@ pub(crate) fn run(global: &Global, _args: &InitArgs) -> CommandResult {
     let dir = root.join(AOP_DIR);
     let mut created = Vec::new();
     if !dir.is_dir() {
-        fs::create_dir(&dir).map_err(|error| cannot(&dir.display().to_string(), &error))?;
+        // It holds answers and what agents said: the database is nobody else's to read, and neither is the rest.
+        let made = fs::DirBuilder::new().mode(0o700).create(&dir);
+        made.map_err(|error| cannot(&dir.display().to_string(), &error))?;
         created.push(format!("{AOP_DIR}/"));
     }
     let place = match furnish(&dir, &settings, &mut created) {

@@ -2,6 +2,7 @@
 
 use crate::support::{Project, question};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn init_writes_the_project_and_changes_nothing_that_is_there() {
@@ -11,6 +12,16 @@ fn init_writes_the_project_and_changes_nothing_that_is_there() {
     std::fs::write(project.path("aop.yaml"), "projections: off\n").unwrap();
     assert_eq!(project.run(&["init"]).data()["created"], json!([]));
     assert_eq!(std::fs::read_to_string(project.path("aop.yaml")).unwrap(), "projections: off\n");
+}
+
+#[test]
+fn init_makes_a_folder_for_its_owner_alone_and_leaves_one_that_is_there_as_it_is() {
+    let project = Project::new();
+    let mode = || std::fs::metadata(project.path(".aop")).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(), 0o700);
+    std::fs::set_permissions(project.path(".aop"), std::fs::Permissions::from_mode(0o750)).unwrap();
+    project.run(&["init"]).data();
+    assert_eq!(mode(), 0o750);
 }
 
 #[test]
