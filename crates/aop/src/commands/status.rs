@@ -196,8 +196,10 @@ pub(super) fn way_on(feature: &Value, at_work: bool) -> Option<String> {
     let run = if at_work { String::new() } else { format!(", then {}", bold("`aop run`")) };
     let retry = bold(&format!("`aop retry --feature-id {}`", clean(id)));
     Some(match reason {
-        // Asking again is the other way.
-        reason if reason.contains("`aop reopen") => format!("or go on without an answer: {retry}{run}"),
+        // Asking again is the other way. A packet lets nothing begin without its answer, so a retry asks for that anew.
+        reason if reason.contains("`aop reopen") => {
+            format!("or go on without an answer (what a packet asks is asked anew): {retry}{run}")
+        }
         _ => format!("go on with: {retry}{run}"),
     })
 }
@@ -209,5 +211,25 @@ pub(crate) fn coloured(status: &str) -> String {
         "blocked" | "failed" => red(status),
         "merged" | "ready_to_merge" => green(status),
         _ => cyan(status),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    #[test]
+    fn whoever_may_retry_a_question_that_expired_is_told_what_comes_of_it() {
+        let way_on = |reason: &str| {
+            let feature = json!({"feature_id": "shop", "status": "blocked", "status_reason": reason});
+            super::way_on(&feature, true).unwrap()
+        };
+        let told =
+            way_on("question q expired without an answer; ask it again: `aop reopen --feature-id shop`");
+        assert!(
+            told.contains("without an answer") && told.contains("what a packet asks is asked anew"),
+            "{told}"
+        );
+        assert!(way_on("the disk is full").starts_with("go on with"));
     }
 }

@@ -242,6 +242,21 @@ fn a_feature_that_is_named_counts_for_the_exit_code_also_when_it_was_over_before
 }
 
 #[test]
+fn where_something_failed_and_something_waits_the_exit_code_is_that_of_waiting() {
+    let project = workshop("run: { max_attempt: 1 }\n");
+    script(&project, "shop", &json!({"planner": [{"ask_prose": "One?"}, plan()]}));
+    script(&project, "search", &json!({}));
+    let packets = project.path(".aop/features/search/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("planning.json"), crate::run_rules::packet().to_string()).unwrap();
+    let (shop, search) = (spec(&project, "shop"), spec(&project, "search"));
+    assert_eq!(Running::start(&project, &["--exit-when-parked", &shop, &search]).end().0, Some(3));
+    for (id, status) in [("shop", "failed"), ("search", "awaiting_input")] {
+        assert_eq!(project.feature(id)["status"], status);
+    }
+}
+
+#[test]
 fn a_folder_that_is_no_repository_is_refused_with_the_next_step() {
     let project = crate::support::Project::new();
     let refused = project.run(&["run"]);
