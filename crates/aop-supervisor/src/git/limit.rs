@@ -34,7 +34,11 @@ impl Git {
         shown: &str,
     ) -> Result<Output, GitError> {
         let not_installed = |error: std::io::Error| GitError::NotInstalled(error.to_string());
-        let Some(limit) = self.limit else { return command.output().await.map_err(not_installed) };
+        // In the project's own folder nothing of an agent's holds it up, and to be ended there would read as a no.
+        let theirs = self.behalf.is_some() || self.feature_at(folder).is_some();
+        let Some(limit) = self.limit.filter(|_| theirs) else {
+            return command.output().await.map_err(not_installed);
+        };
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(not_installed)?;
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
