@@ -15,6 +15,7 @@ pub mod ids;
 pub mod json;
 pub mod lifecycle;
 pub mod log;
+pub mod own;
 pub mod policy;
 pub mod question;
 pub mod replay;

@@ -7,6 +7,7 @@ use crate::runner::{Context, Stop};
 use aop_engine::process::agent_variables;
 use aop_kernel::feature::Feature;
 use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck};
+use aop_kernel::own::OwnOperation;
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::work::CheckName;
@@ -65,17 +66,17 @@ pub(crate) async fn fail_checks(context: &Context, feature: &Feature, why: &str)
 /// A check that has begun.
 struct Begun {
     epoch: u64,
-    operation: String,
+    name: String,
 }
 
 async fn begin(context: &Context, feature: &Feature, name: CheckName, commit: &str) -> Result<Begun, Stop> {
     let epoch = context.fence(&feature.id)?.epoch;
     let (feature_id, commit) = (feature.id.clone(), commit.to_owned());
     let begin = Command::BeginCheck(BeginCheck { feature_id, name, epoch, commit });
-    let operation = format!("check:{}:{}:{epoch}", feature.id, feature.version);
-    context.submit(runner_request(begin, &operation, SURFACE)?).await?;
+    let name = format!("{}:{}:{epoch}", feature.id, feature.version);
+    context.submit(runner_request(begin, OwnOperation::Check.id(&name)?, SURFACE)).await?;
     crash_point("check_began");
-    Ok(Begun { epoch, operation })
+    Ok(Begun { epoch, name })
 }
 
 async fn end(context: &Context, feature: &Feature, begun: Begun, report: CheckReport) -> Result<(), Stop> {
@@ -89,7 +90,8 @@ async fn end(context: &Context, feature: &Feature, begun: Begun, report: CheckRe
         passed: report.passed,
         note: report.note,
     });
-    context.submit(runner_request(end, &format!("{}:end", begun.operation), SURFACE)?).await?;
+    let id = OwnOperation::Check.id(format_args!("{}:end", begun.name))?;
+    context.submit(runner_request(end, id, SURFACE)).await?;
     crash_point("check_ended");
     Ok(())
 }

@@ -9,11 +9,12 @@ use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::{AnswerSpec, Answers};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
+use aop_kernel::own::OwnOperation;
 use aop_kernel::policy::{HumanInput, OnTimeout, Rules};
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::question_request;
+use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Shelf, read_file};
 use serde_json::{Value, json};
@@ -96,10 +97,11 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option
             "question_type": "clarification",
             "prompt": format!("Before {} begins: {}", feature.status, gate.spec.topic()),
             "spec": spec,
-            "operation_id": format!("gate:{}:{}:{}:{round}", feature.id, feature.status, &asked[..16]),
         });
+        let id = format!("{}:{}:{}:{round}", feature.id, feature.status, &asked[..16]);
+        let id = OwnOperation::Gate.id(id)?;
         let caller = Caller::new(Role::Orchestrator);
-        let request = question_request(&caller, &input, SURFACE, &rules)?;
+        let request = own_request(Tool::QuestionCreate, &caller, &input, id, SURFACE, &rules)?;
         let envelope = context.store().submit(request, Arc::clone(&rules)).await?.envelope;
         let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
         let question = context.store().question(id).await?.ok_or(Stop::Stale)?;

@@ -10,10 +10,10 @@ use crate::reach::{refuse_reach, send_back};
 use crate::runners::known_runner;
 use crate::turn::worktree_key;
 use aop_kernel::feature::Feature;
-use aop_kernel::ids::FeatureId;
-use aop_kernel::lifecycle::{Action, Command, Merge, feature_not_found, permit};
+use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::lifecycle::{Action, Merge, feature_not_found, permit};
 use aop_kernel::status::Status;
-use aop_kernel::tools::runner_request;
+use aop_kernel::tools::merge_request;
 use aop_kernel::work::MergeRecord;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Service, Shelf, crash_point, open_lock_file};
@@ -34,7 +34,7 @@ pub async fn merge(
     service: &Service,
     root: &Path,
     id: &FeatureId,
-    operation: &str,
+    operation: OperationId,
 ) -> Result<Merged, Refusal> {
     let git = Git::new(root).on_behalf_of(id);
     let alone = alone(root).await?;
@@ -47,8 +47,8 @@ pub async fn merge(
     git.check_repository().await?;
     if let Some(MergeRecord { commit, merge_commit, into }) = merged {
         // What was interrupted is finished.
-        let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
-        let receipt = service.submit(runner_request(command, operation, SURFACE)?).await?;
+        let merge = Merge { feature_id: id.clone(), commit, merge_commit, into };
+        let receipt = service.submit(merge_request(merge, operation, SURFACE)).await?;
         return finish(service, &git, root, &alone, &feature, receipt.envelope).await;
     }
     let Some(commit) = git.branch_head(id).await else {
@@ -85,8 +85,8 @@ pub async fn merge(
     git.check_submodules(id, &merge_commit).await?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, "nothing was changed", error))?;
     git.keep_prepared(id, &merge_commit).await?;
-    let command = Command::Merge(Merge { feature_id: id.clone(), commit, merge_commit, into });
-    let receipt = match service.submit(runner_request(command, operation, SURFACE)?).await {
+    let merge = Merge { feature_id: id.clone(), commit, merge_commit, into };
+    let receipt = match service.submit(merge_request(merge, operation, SURFACE)).await {
         Err(refusal) if refusal.code != ErrorCode::StoreUnavailable => {
             git.forget_prepared(id).await;
             return Err(refusal);

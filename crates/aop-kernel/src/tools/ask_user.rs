@@ -7,6 +7,7 @@ use super::digest::{Sorted, digest};
 use super::schema::{blocking, closed_object, flag, object, question_id, question_type, spec, text};
 use crate::envelope::Refusal;
 use crate::ids::{OperationId, QuestionId};
+use crate::own::{OwnId, OwnOperation};
 use crate::role::Caller;
 use serde_json::{Value, json};
 
@@ -71,23 +72,22 @@ impl AskUser {
     }
 
     /// The operation id of this call.
-    pub fn operation(&self, caller: &Caller, identity: CallIdentity<'_>) -> Result<OperationId, Refusal> {
+    pub fn operation(&self, caller: &Caller, identity: CallIdentity<'_>) -> Result<OwnId, Refusal> {
         let named = match identity {
             CallIdentity::Named(call) => json!({"call": call}),
             CallIdentity::Content { session, round } => {
                 json!({"session": session, "round": round, "feature": caller.feature, "asked": self.asked})
             }
         };
-        OperationId::parse(&format!("ask_{}", digest(ASK_USER, caller.role, &Sorted(&named))))
+        OwnOperation::AskUser.id(digest(ASK_USER, caller.role, &Sorted(&named)))
     }
 
-    /// The arguments of `feature.question_create`.
-    pub fn create(&self, caller: &Caller, feature: &str, session: &str, operation: &OperationId) -> Value {
+    /// The arguments of `feature.question_create`, without the operation id.
+    pub fn create(&self, caller: &Caller, feature: &str, session: &str) -> Value {
         let mut input = self.asked.clone();
         input["feature_id"] = json!(feature);
         input["role"] = json!(caller.role);
         input["session_id"] = json!(session);
-        input["operation_id"] = json!(operation);
         input
     }
 

@@ -10,6 +10,7 @@ use crate::ids::{FeatureId, OperationId, QuestionId};
 use crate::lifecycle::{
     Answer, AppendLog, Command, CreateFeature, CreateQuestion, Reopen, Request, Transition, Withdraw,
 };
+use crate::own::OwnId;
 use crate::policy::{DecisionPolicy, Rules};
 use crate::question::{Asked, EngineRef, ExpectedAnswer, QuestionStatus, QuestionType};
 use crate::role::{Caller, Role};
@@ -113,6 +114,41 @@ pub fn parse(
     surface: &'static str,
     rules: &Rules,
 ) -> Result<Call, Refusal> {
+    let mut args = checked(tool, caller, input)?;
+    if !tool.is_mutating() {
+        return read(tool, caller, args, rules).map(Call::Read);
+    }
+    let operation_id = args.optional("operation_id");
+    let (command, digest) = mutation(tool, caller, args, rules)?;
+    let operation_id = match operation_id {
+        None => {
+            return Err(Refusal::new(
+                ErrorCode::OperationIdRequired,
+                format!("{} changes something and needs an operation_id", tool.name()),
+            ));
+        }
+        Some(Value::String(text)) => OperationId::given(text)?,
+        Some(other) => return Err(wrong("operation_id", format!("operation_id is text, not {other}"))),
+    };
+    Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
+}
+
+/// The request of a mutating tool that aop's own code calls, under a name that no caller can have used.
+pub fn own_request(
+    tool: Tool,
+    caller: &Caller,
+    input: &Value,
+    id: OwnId,
+    surface: &'static str,
+    rules: &Rules,
+) -> Result<Request, Refusal> {
+    let args = checked(tool, caller, input)?;
+    let (command, digest) = mutation(tool, caller, args, rules)?;
+    Ok(Request { caller: caller.clone(), surface, operation_id: id.into_operation(), digest, command })
+}
+
+/// The arguments, once it is clear that the caller may call the tool and that they are no burden.
+fn checked<'a>(tool: Tool, caller: &Caller, input: &'a Value) -> Result<Args<'a>, Refusal> {
     tool.authorise(caller)?;
     if !nests_within(input, MAX_REQUEST_DEPTH) {
         let message = format!("the arguments of {} nest deeper than {MAX_REQUEST_DEPTH} levels", tool.name());
@@ -123,23 +159,7 @@ pub fn parse(
     if size > MAX_REQUEST_BYTES {
         return Err(too_large("the request", size, MAX_REQUEST_BYTES));
     }
-    let mut args = Args::new(tool.name(), input)?;
-    let operation_id = if tool.is_mutating() { args.optional("operation_id") } else { None };
-    if !tool.is_mutating() {
-        return read(tool, caller, args, rules).map(Call::Read);
-    }
-    let (command, digest) = mutation(tool, caller, args, rules)?;
-    let operation_id = match operation_id {
-        None => {
-            return Err(Refusal::new(
-                ErrorCode::OperationIdRequired,
-                format!("{} changes something and needs an operation_id", tool.name()),
-            ));
-        }
-        Some(Value::String(text)) => OperationId::parse(text)?,
-        Some(other) => return Err(wrong("operation_id", format!("operation_id is text, not {other}"))),
-    };
-    Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))
+    Args::new(tool.name(), input)
 }
 
 /// The request that asks, by the arguments of `feature.question_create`.

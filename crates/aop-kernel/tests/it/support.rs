@@ -4,6 +4,7 @@ use aop_kernel::envelope::Refusal;
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{self, BeginTurn, Command, EndTurn, Moment, Outcome, Request};
+use aop_kernel::own::OwnOperation;
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
@@ -62,7 +63,7 @@ pub(crate) fn after(
 /// Decides something a runner does.
 pub(crate) fn decide_work(state: &Snapshot, command: Command) -> Result<Outcome, Refusal> {
     let moment = Moment { now: Timestamp::from_millis(START), question_id: id(0) };
-    let request = runner_request(command, "op", "test").unwrap();
+    let request = runner_request(command, OwnOperation::Check.id("op").unwrap(), "test");
     lifecycle::apply(state, &request, &moment, &rules(HumanInput::default()))
 }
 

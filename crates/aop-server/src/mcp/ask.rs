@@ -5,9 +5,9 @@
 
 use super::rounds::{Reply, Told};
 use super::{Handler, Origin, SURFACE, words};
-use aop_kernel::ids::{OperationId, QuestionId};
+use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
-use aop_kernel::tools::{AskUser, CallIdentity, await_answer, lone_feature, question_request};
+use aop_kernel::tools::{AskUser, CallIdentity, Tool, await_answer, lone_feature, own_request};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{ClaimState, Expect, Shelf};
 use rmcp::RoleServer;
@@ -90,7 +90,7 @@ impl Handler {
         };
         let identity = |round| CallIdentity::Content { session: &session, round };
         let store = &self.service.store;
-        let name = ask.operation(&self.caller, identity(0))?.to_string();
+        let name = ask.operation(&self.caller, identity(0))?.into_operation().to_string();
         let begin = store.document(Shelf::Rounds, name.clone()).await?;
         let begin = begin.and_then(|round| u32::try_from(round.as_u64()?).ok()).unwrap_or(0);
         let mut round = begin;
@@ -115,11 +115,12 @@ impl Handler {
         identity: CallIdentity<'_>,
         client: &str,
     ) -> Result<Question, Refusal> {
-        let operation: OperationId = ask.operation(&self.caller, identity)?;
+        let id = ask.operation(&self.caller, identity)?;
         let own = self.caller.feature.as_ref().map(ToString::to_string);
-        let feature = own.clone().unwrap_or_else(|| lone_feature(&operation));
-        let input = ask.create(&self.caller, &feature, client, &operation);
-        let request = question_request(&self.caller, &input, SURFACE, &self.service.rules)?;
+        let feature = own.clone().unwrap_or_else(|| lone_feature(id.as_operation()));
+        let input = ask.create(&self.caller, &feature, client);
+        let (tool, rules) = (Tool::QuestionCreate, &self.service.rules);
+        let request = own_request(tool, &self.caller, &input, id, SURFACE, rules)?;
         let request = if own.is_some() { request } else { request.bringing_feature(ask.prompt.clone()) };
         let request = match &self.engine {
             Some(turn) => request.asked_by(turn.engine.clone()),
@@ -272,7 +273,7 @@ mod tests {
         let world = World::new().await;
         world.feature("shop", "Shop").await;
         let identity = CallIdentity::Content { session: "client", round: 0 };
-        let name = which().operation(&server(&world).caller, identity).unwrap().to_string();
+        let name = which().operation(&server(&world).caller, identity).unwrap().into_operation().to_string();
         let store = &world.service.store;
         store.place(Shelf::Rounds, name, Some(json!(1_000_000)), Expect::Absent).await.unwrap();
         let id = asked(&world).await;

@@ -9,9 +9,10 @@ use super::{Handler, SURFACE};
 use aop_ask::{Dialogue, Options, Protocol, QuestionSpec, Step, Target};
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
+use aop_kernel::own::OwnOperation;
 use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::Tool;
+use aop_kernel::tools::{Tool, own_request};
 use rmcp::RoleServer;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ProtocolVersion, ServerRequest};
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
@@ -113,12 +114,16 @@ impl Handler {
                 let answer = answers.to_json();
                 let answer = if asked.asked.spec.is_some() { answer } else { answer[LONE].clone() };
                 let number = REPLIES.fetch_add(1, Ordering::Relaxed);
-                let operation = format!("elicit_{}_{}_{number}", asked.id, std::process::id());
+                let id =
+                    OwnOperation::Elicit.id(format_args!("{}_{}_{number}", asked.id, std::process::id()));
                 let input = json!({"feature_id": asked.feature_id, "question_id": asked.id, "answer": answer,
-                    "answered_by": self.signs.as_deref().unwrap_or("human"), "operation_id": operation});
+                    "answered_by": self.signs.as_deref().unwrap_or("human")});
                 let human = Caller::new(Role::Human);
                 // Refused when another surface was first; the wait sees whose answer it is.
-                let _ = self.service.call(Tool::QuestionAnswer, &human, &input, SURFACE).await;
+                let (tool, rules) = (Tool::QuestionAnswer, &self.service.rules);
+                if let Ok(request) = id.and_then(|id| own_request(tool, &human, &input, id, SURFACE, rules)) {
+                    let _ = self.service.submit(request).await;
+                }
                 None
             }
         }

@@ -12,6 +12,7 @@ use crate::turn::{Plan, run_turn};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{Command, Transition};
+use aop_kernel::own::OwnOperation;
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
 use aop_kernel::{ErrorCode, Refusal};
@@ -145,6 +146,6 @@ async fn move_to(context: &Arc<Context>, feature: &Feature, to: Status, reason: 
     context.confirm(&feature.id).await?;
     let reason = Some(reason).filter(|reason| !reason.is_empty());
     let command = Command::Transition(Transition { feature_id: feature.id.clone(), to, reason });
-    let operation = format!("move:{}:{}:{to}", feature.id, feature.version);
-    context.submit(runner_request(command, &operation, SURFACE)?).await.map(drop)
+    let id = OwnOperation::Move.id(format_args!("{}:{}:{to}", feature.id, feature.version))?;
+    context.submit(runner_request(command, id, SURFACE)).await.map(drop)
 }

@@ -13,6 +13,7 @@ use crate::step::Step;
 use crate::turn::{Kept, engine_for, session_key, worktree_key};
 use aop_kernel::feature::Feature;
 use aop_kernel::lifecycle::{AppendLog, Command};
+use aop_kernel::own::OwnOperation;
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::runner_request;
@@ -249,18 +250,19 @@ impl Context {
                     note.push_str(&format!(", and so does the branch {branch}: {from_here}"));
                 }
                 let epoch = self.fence(id)?.epoch;
-                let operation = format!("moved:{id}:{epoch}:{}", short_digest(&note));
+                let operation =
+                    OwnOperation::Moved.id(format_args!("{id}:{epoch}:{}", short_digest(&note)))?;
                 (note, operation)
             }
             _ if is_missing => {
                 let note =
                     format!("the work that was done on it is not on the branch {branch} here: {from_here}");
-                (note, format!("missing:{id}:{}", feature.version))
+                (note, OwnOperation::Missing.id(format_args!("{id}:{}", feature.version))?)
             }
             _ => return Ok(Settled::AsItWas),
         };
         let command = Command::AppendLog(AppendLog { feature_id: id.clone(), note });
-        self.submit(runner_request(command, &operation, SURFACE)?).await?;
+        self.submit(runner_request(command, operation, SURFACE)).await?;
         Ok(if is_missing { Settled::WorkIsMissing } else { Settled::AsItWas })
     }
 

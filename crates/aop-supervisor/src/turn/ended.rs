@@ -9,11 +9,12 @@ use aop_engine::TurnReport;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::lifecycle::{Command, EndTurn};
+use aop_kernel::own::{OwnId, OwnOperation};
 use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::role::{Caller, Role as KernelRole};
 use aop_kernel::status::Status;
-use aop_kernel::tools::{question_request, runner_request};
+use aop_kernel::tools::{Tool, own_request, runner_request};
 use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
@@ -115,8 +116,8 @@ impl Turn<'_> {
             notes,
             to,
         }));
-        let operation = format!("end:{}:{}:{}", self.claim, self.epoch, self.feature.version);
-        self.context.submit(runner_request(command, &operation, SURFACE)?).await?;
+        let id = format!("{}:{}:{}", self.claim, self.epoch, self.feature.version);
+        self.context.submit(runner_request(command, OwnOperation::End.id(id)?, SURFACE)).await?;
         crash_point("turn_ended");
         if delivered || self.reply_to.is_none() {
             self.context.store().advance_claim(self.claim.clone(), self.epoch, ClaimState::Delivered).await?;
@@ -164,10 +165,11 @@ impl Turn<'_> {
         arguments.insert("feature_id".into(), json!(self.feature.id));
         arguments.insert("role".into(), json!(phase::kernel_role(self.role)));
         arguments.insert("session_id".into(), json!(self.session_name()));
-        arguments.insert("operation_id".into(), json!(self.ask_operation("text")));
         let caller = Caller::new(KernelRole::Orchestrator);
         let rules = &self.context.service.rules;
-        let recorded = match question_request(&caller, &Value::Object(arguments), SURFACE, rules) {
+        let (tool, arguments) = (Tool::QuestionCreate, Value::Object(arguments));
+        let id = self.ask_operation("text")?;
+        let recorded = match own_request(tool, &caller, &arguments, id, SURFACE, rules) {
             Ok(request) => {
                 let request = match self.engine_ref(None).await? {
                     Some(engine) => request.asked_by(engine),
@@ -231,7 +233,7 @@ impl Turn<'_> {
     }
 
     /// The operation of a question of this turn: the same call is the same question.
-    pub(super) fn ask_operation(&self, call: &str) -> String {
+    pub(super) fn ask_operation(&self, call: &str) -> Result<OwnId, Refusal> {
         ask_operation(&self.claim, call)
     }
 }
@@ -276,8 +278,8 @@ fn without_bad_schema(arguments: &mut Map<String, Value>, rules: &Rules) -> Opti
 }
 
 /// Names the question that a call of a turn asks.
-pub(super) fn ask_operation(claim: &str, call: &str) -> String {
-    format!("ask:{claim}:{}", short_digest(call))
+pub(super) fn ask_operation(claim: &str, call: &str) -> Result<OwnId, Refusal> {
+    OwnOperation::Ask.id(format_args!("{claim}:{}", short_digest(call)))
 }
 
 /// So that a reader sees which code is final.

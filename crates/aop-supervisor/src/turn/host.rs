@@ -14,7 +14,7 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{EngineRef, Question};
 use aop_kernel::role::Caller;
-use aop_kernel::tools::question_request;
+use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
 use aop_turn::quote::inline;
@@ -151,9 +151,10 @@ impl TurnHost {
         input["feature_id"] = json!(self.feature.id);
         input["role"] = json!(phase::kernel_role(self.role));
         input["session_id"] = json!(turn.session_name());
-        input["operation_id"] = json!(ask_operation(&self.claim, &call_id));
+        let id = ask_operation(&self.claim, &call_id)?;
         let caller = Caller { role: phase::kernel_role(self.role), feature: Some(self.feature.id.clone()) };
-        let request = match question_request(&caller, &input, SURFACE, &self.context.service.rules) {
+        let (tool, rules) = (Tool::QuestionCreate, &self.context.service.rules);
+        let request = match own_request(tool, &caller, &input, id, SURFACE, rules) {
             Ok(request) => request,
             Err(refusal) => return Ok(Asked::Refused(refused(&refusal))),
         };

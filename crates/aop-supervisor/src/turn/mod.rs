@@ -19,6 +19,7 @@ use aop_engine::{Driver, EngineError, Host, Input, SessionRef, TurnReport, TurnR
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::lifecycle::{BeginTurn, Command};
+use aop_kernel::own::OwnOperation;
 use aop_kernel::question::Question;
 use aop_kernel::tools::runner_request;
 use aop_kernel::{ErrorCode, Refusal};
@@ -133,8 +134,8 @@ async fn begin<'a>(
         engine: engine.to_owned(),
         reply_to: plan.reply_to.clone(),
     });
-    let operation = format!("begin:{}:{epoch}:{}", plan.claim, feature.version);
-    let envelope = context.submit(runner_request(begin, &operation, SURFACE)?).await?;
+    let id = OwnOperation::Begin.id(format_args!("{}:{epoch}:{}", plan.claim, feature.version))?;
+    let envelope = context.submit(runner_request(begin, id, SURFACE)).await?;
     crash_point("turn_began");
     let attempt = envelope.data()["attempt"].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
     let feature = context.store().feature(feature.id.clone()).await?.ok_or(Stop::Stale)?;

@@ -28,7 +28,7 @@ pub(crate) fn run(global: &Global, args: &MergeArgs) -> CommandResult {
     let id = FeatureId::parse(&args.feature_id)?;
     let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
-    let merged = aop_supervisor::merge(&session.service, &session.project.root, &id, operation.as_str());
+    let merged = aop_supervisor::merge(&session.service, &session.project.root, &id, operation);
     let merged = session.wait(merged);
     session.project_files();
     let Merged { envelope, left } = merged?;

@@ -1,5 +1,9 @@
 //! Programs that an engine started may ask and read their own feature, and nothing else.
 
+use crate::http_client::Server;
+use crate::mcp_client::Client;
+use crate::run_rules::spec;
+use crate::run_support::{Running, script, workshop};
 use crate::support::{Project, question};
 use serde_json::json;
 
@@ -109,4 +113,45 @@ fn a_worker_withdraws_only_what_its_role_asked() {
     let input = json!({"feature_id": "shop", "question_id": id, "operation_id": "w-1"});
     project.tool("feature.question_withdraw", "planner", &input).refused("forbidden_for_role", 1);
     project.tool("feature.question_withdraw", "builder", &input).data();
+}
+
+#[test]
+fn nobody_can_take_a_name_that_aop_gives_to_an_operation_of_its_own() {
+    let project = workshop("");
+    project.create_feature("shop");
+    script(&project, "default", &json!({}));
+    let server = Server::start(&project);
+    let made = project.run(&["token", "create", "--kind", "agent", "--feature-id", "shop"]).data();
+    let agent = made["token"].as_str().unwrap();
+    let mut client = Client::start_with(&project, &[], &[AGENT], &json!({}));
+    let tool = "feature.log_append";
+    for name in ["enrol:other", "move:other:1:building", "begin:turn:other:1:1:1", "gate:other:planning:0:0"]
+    {
+        let note = json!({"feature_id": "shop", "note": "mine", "operation_id": name});
+        let unnamed = json!({"feature_id": "shop", "note": "mine"}).to_string();
+        let call = ["tool", "call", tool, "--input", &note.to_string()];
+        let error = project.run_with(&call, &[AGENT]).refused("invalid_argument", 2);
+        let prefix = name.split_inclusive(':').next().unwrap();
+        assert_eq!(error["details"]["prefix"], prefix, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(&format!("'{prefix}'")), "{error}");
+        project.tool(tool, "human", &note).refused("invalid_argument", 2);
+        client.refused(tool, &note, "invalid_argument");
+        let path = format!("/api/v1/tools/{tool}");
+        server.send_as(agent, "POST", &path, &note).refused(400, "invalid_argument");
+        let bearer = format!("Bearer {agent}");
+        let headers = [("Authorization", bearer.as_str()), ("Idempotency-Key", name)];
+        server.request("POST", &path, &headers, &unnamed).refused(400, "invalid_argument");
+        let body = json!({"prompt": "Which?", "operation_id": name});
+        server.send_as(agent, "POST", "/api/v1/questions", &body).refused(400, "invalid_argument");
+        server.send("POST", "/api/v1/questions", &body).refused(400, "invalid_argument");
+        for command in [
+            &["retry", "--feature-id", "shop"][..],
+            &["ask", "Which?"],
+            &["features", "create", "--feature-id", "mine", "--title", "Mine"],
+        ] {
+            project.run(&[command, &["--operation-id", name]].concat()).refused("invalid_argument", 2);
+        }
+    }
+    assert_eq!(Running::start(&project, &[&spec(&project, "other")]).end().0, Some(0));
+    project.assert_healthy();
 }

@@ -8,6 +8,7 @@ use aop_kernel::Refusal;
 use aop_kernel::event::{Event, Recorded};
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
+use aop_kernel::own::OwnOperation;
 use aop_kernel::policy::{HumanInput, OnTimeout};
 use aop_kernel::question::{Question, QuestionState, QuestionStatus};
 use aop_kernel::replay::Replay;
@@ -345,7 +346,8 @@ impl Side {
                 "test",
             ),
             Made::Work { what, feature, epoch, operation } => {
-                tools::runner_request(work(*what, feature_id(feature), *epoch), operation, "test")
+                let id = OwnOperation::Check.id(operation)?;
+                Ok(tools::runner_request(work(*what, feature_id(feature), *epoch), id, "test"))
             }
             Made::Tool { role, tool, input } => {
                 let mut input = input.clone();

@@ -7,9 +7,10 @@ use aop_engine::{
     Asked, Driver, Host, HostError, Input, Limits, Pending, Progress, Reply, ReplyKind, SessionRef,
     Surroundings, TurnReport, TurnRequest, driver,
 };
-use aop_kernel::ids::{OperationId, QuestionId};
+use aop_kernel::ids::QuestionId;
+use aop_kernel::own::OwnOperation;
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::{Tool, question_request};
+use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::words;
 use aop_store::{Service, SqliteStore, SystemClock};
 use aop_testkit::{CleanHome, Engines, FakeModel, Script, Wire};
@@ -255,14 +256,15 @@ impl LabHost {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let session = session.ok_or("the engine asked before it had a conversation")?;
         let mut input = arguments;
-        let operation = format!("ask:{call_id}");
         input["feature_id"] = FEATURE.into();
         input["role"] = "planner".into();
         input["session_id"] = FEATURE.into();
-        input["operation_id"] = OperationId::parse(&operation).map_or_else(|_| "ask".into(), |id| json!(id));
         let caller = Caller { role: Role::Human, feature: None };
         let rules = &self.service.rules;
-        let request = question_request(&caller, &input, "self-test", rules)
+        let request = OwnOperation::Ask
+            .id(&call_id)
+            .or_else(|_| OwnOperation::Ask.id("call"))
+            .and_then(|id| own_request(Tool::QuestionCreate, &caller, &input, id, "self-test", rules))
             .map_err(|refusal| format!("the question cannot be recorded: {}", refusal.message))?;
         let request = request.asked_by(aop_kernel::question::EngineRef {
             engine: session.engine.as_str().to_owned(),

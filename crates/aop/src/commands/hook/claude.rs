@@ -9,10 +9,11 @@ use aop_engine::claude::{
     Asks, Concern, Decision, HookCall, HookTurn, Noted, Waits, Word, answered_input, asks_of_message, word,
 };
 use aop_engine::words::{NO_MORE, NOBODY, NOT_PERMITTED};
-use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::own::{OwnId, OwnOperation};
 use aop_kernel::question::{EngineRef, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
-use aop_kernel::tools::{QuestionFilter, question_request};
+use aop_kernel::tools::{QuestionFilter, Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal, words};
 use aop_store::crash_point;
 use aop_turn::Mode;
@@ -110,9 +111,8 @@ impl Hook {
         arguments["feature_id"] = json!(self.feature);
         arguments["role"] = json!(role);
         arguments["session_id"] = json!(format!("{role}-{}", self.feature));
-        arguments["operation_id"] = json!(self.operation()?);
-        let rules = &self.session.service.rules;
-        let request = question_request(&self.session.caller, &arguments, SURFACE, rules);
+        let (tool, rules) = (Tool::QuestionCreate, &self.session.service.rules);
+        let request = own_request(tool, &self.session.caller, &arguments, self.operation()?, SURFACE, rules);
         match request.and_then(|request| self.session.submit(request.asked_by(self.engine_ref()))) {
             Ok(envelope) => {
                 crash_point("hook_recorded");
@@ -125,8 +125,8 @@ impl Hook {
     }
 
     /// The same call is the same operation.
-    fn operation(&self) -> Result<OperationId, Refusal> {
-        OperationId::parse(&format!("claude:{}:{}", self.call.session_id, self.call.tool_use_id))
+    fn operation(&self) -> Result<OwnId, Refusal> {
+        OwnOperation::Claude.id(format_args!("{}:{}", self.call.session_id, self.call.tool_use_id))
     }
 
     fn engine_ref(&self) -> EngineRef {

@@ -4,7 +4,8 @@
 use crate::input::read_text;
 use crate::project::{SURFACE, Session};
 use aop_kernel::ids::FeatureId;
-use aop_kernel::tools::Tool;
+use aop_kernel::own::OwnOperation;
+use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -64,9 +65,10 @@ pub(super) async fn enrol(session: &Session, specs: &[Spec]) -> Result<(), Refus
             }
             continue;
         }
-        let input = json!({"feature_id": spec.id, "title": spec.title, "spec": spec.text,
-            "operation_id": format!("enrol:{}", spec.id)});
-        session.service.call(Tool::FeatureCreate, &session.caller, &input, SURFACE).await?;
+        let input = json!({"feature_id": spec.id, "title": spec.title, "spec": spec.text});
+        let (tool, id) = (Tool::FeatureCreate, OwnOperation::Enrol.id(&spec.id)?);
+        let request = own_request(tool, &session.caller, &input, id, SURFACE, &session.service.rules)?;
+        session.service.submit(request).await?;
     }
     Ok(())
 }
