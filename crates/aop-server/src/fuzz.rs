@@ -33,7 +33,8 @@ pub fn http(bytes: &[u8]) {
         let cookie = sure(app.sessions.open(None, None));
         let csrf = app.sessions.find(&cookie).map(|session| session.csrf).unwrap_or_default();
         let bytes = filled(bytes, &[("QUESTION", &question), ("COOKIE", &cookie), ("CSRF", &csrf)]);
-        let served = listen::Served { router: router(&app), head_time: Duration::from_secs(1), tls: None };
+        let (head_time, unread_time) = (Duration::from_secs(1), HANGS);
+        let served = listen::Served { router: router(&app), head_time, unread_time, tls: None };
         let answers = talk(&bytes, |stream| {
             listen::connection(stream, SocketAddr::from(([127, 0, 0, 1], 1)), served, stopping)
         });

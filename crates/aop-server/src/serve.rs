@@ -37,6 +37,8 @@ pub struct Serve {
     pub patience: Duration,
     /// How long the head of a request may take.
     pub head_time: Duration,
+    /// How long a client may leave unread what it asked for.
+    pub unread_time: Duration,
     /// Called once, when the first request can be made.
     pub ready: fn(&Ready),
     /// Where to say what no client has to know.
@@ -107,7 +109,8 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         failures: Default::default(),
         at_work: serve.at_work,
     });
-    let served = listen::Served { router: router(&app), head_time: serve.head_time, tls };
+    let (head_time, unread_time) = (serve.head_time, serve.unread_time);
+    let served = listen::Served { router: router(&app), head_time, unread_time, tls };
     let serving = tokio::spawn(listen::serve(listener, served, stopping));
     let scheme = if app.secure { "https" } else { "http" };
     let url = format!("{scheme}://{}", shown(address));

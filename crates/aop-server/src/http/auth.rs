@@ -13,7 +13,7 @@ use aop_kernel::role::Caller;
 use aop_kernel::{ErrorCode, Refusal};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use std::sync::Arc;
 
@@ -68,15 +68,11 @@ impl FromRequestParts<Shared> for Signed {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Refused> {
+        if let Some(signed) = parts.extensions.remove::<Signed>() {
+            return Ok(signed);
+        }
         if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
-            let text = value.to_str().unwrap_or_default();
-            let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-            let found = match token {
-                Some((_, token)) => bearer(app, token.trim()).await?,
-                None => None,
-            };
-            let Some((token_id, bearer)) = found else { return Err(app.failures.count(peer(parts)).into()) };
-            return Ok(Signed { bearer, token_id });
+            return named(app, value).await?.ok_or_else(|| app.failures.count(peer(parts)).into());
         }
         let Some(session) = session(app, &parts.headers).await? else { return Err(nobody().into()) };
         let changes = !matches!(parts.method, Method::GET | Method::HEAD);
@@ -86,6 +82,25 @@ impl FromRequestParts<Shared> for Signed {
         }
         Ok(Signed { bearer: Bearer::Operator { name: session.name }, token_id: session.token_id })
     }
+}
+
+/// Whether the head of a request carries a good credential. Whom a token stands for is kept, so that it is looked up once.
+pub(super) async fn is_known(app: &Shared, parts: &mut Parts) -> Result<bool, Refusal> {
+    let Some(value) = parts.headers.get(header::AUTHORIZATION) else {
+        return Ok(session(app, &parts.headers).await?.is_some());
+    };
+    let signed = named(app, value).await?;
+    let known = signed.is_some();
+    signed.map(|signed| parts.extensions.insert(signed));
+    Ok(known)
+}
+
+/// Whom an `Authorization` names.
+async fn named(app: &Arc<App>, value: &HeaderValue) -> Result<Option<Signed>, Refusal> {
+    let text = value.to_str().unwrap_or_default();
+    let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let Some((_, token)) = token else { return Ok(None) };
+    Ok(bearer(app, token.trim()).await?.map(|(token_id, bearer)| Signed { bearer, token_id }))
 }
 
 /// Somebody who has signed in, before a page. Others are sent to the login page.

@@ -2,12 +2,13 @@
 //! small and quick. And what every response carries, so that a browser does nothing with it but show it.
 
 use super::reply::Refused;
-use super::{App, Shared};
+use super::{App, Shared, auth};
 use aop_kernel::ids::quoted;
 use aop_kernel::tools::MAX_REQUEST_BYTES;
 use aop_kernel::{ErrorCode, Refusal};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
@@ -16,6 +17,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::timeout;
+
+/// A form that signs in holds a token and a path. It is read before anybody is known.
+const SIGN_IN_BYTES: usize = 8 * 1024;
 
 /// A whole body has to be there after this.
 const BODY_TIME: Duration = Duration::from_secs(20);
@@ -53,13 +57,29 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
     response
 }
 
-/// Lets a request in, with its body in memory, or refuses it.
+/// Lets a request in, with its body in memory, or refuses it. Whose it is stands in its head, so nothing is kept in memory
+/// for somebody who is not known: such a request goes on without its body, to be told what it lacks.
 pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Next) -> Response {
     if let Err(refusal) = from_here(&app, request.headers()) {
         return Refused::from(refusal).into_response();
     }
-    let (parts, body) = request.into_parts();
-    match whole(body).await {
+    let (mut parts, body) = request.into_parts();
+    let is_empty = body.is_end_stream();
+    let most = match readable(&app, is_empty, &mut parts).await {
+        Ok(most) => most,
+        Err(refusal) => return Refused::from(refusal).into_response(),
+    };
+    let bytes = match most {
+        Some(most) => whole(body, most).await,
+        None => {
+            // Whoever asks before sending is told now.
+            if !parts.headers.contains_key(header::EXPECT) {
+                drain(body).await;
+            }
+            Ok(Bytes::new())
+        }
+    };
+    match bytes {
         Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(refusal) => {
             let mut response = Refused::from(refusal).into_response();
@@ -68,6 +88,14 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
             response
         }
     }
+}
+
+/// How many bytes of a body are read for whoever sends it; `None` when there is nobody to read it for.
+async fn readable(app: &Shared, is_empty: bool, parts: &mut Parts) -> Result<Option<usize>, Refusal> {
+    if is_empty || auth::is_known(app, parts).await? {
+        return Ok(Some(MAX_REQUEST_BYTES));
+    }
+    Ok((parts.uri.path() == super::login::PATH).then_some(SIGN_IN_BYTES))
 }
 
 /// A page of another site that a browser was tricked into sending here names that site: in `Host` when its name was
@@ -125,16 +153,16 @@ fn name(host: &str) -> Option<String> {
     Some(authority.host().trim_start_matches('[').trim_end_matches(']').to_owned())
 }
 
-async fn whole(body: Body) -> Result<Bytes, Refusal> {
+async fn whole(body: Body, most: usize) -> Result<Bytes, Refusal> {
     let announced = body.size_hint().exact().unwrap_or(0);
-    if announced <= MAX_REQUEST_BYTES as u64 {
+    if announced <= most as u64 {
         let mut body = body;
-        let read = timeout(BODY_TIME, up_to_limit(&mut body)).await;
+        let read = timeout(BODY_TIME, up_to_limit(&mut body, most)).await;
         return match read {
             Ok(Ok(Some(bytes))) => Ok(bytes),
             Ok(Ok(None)) => {
                 drain(body).await;
-                Err(too_large(None))
+                Err(too_large(None, most))
             }
             Ok(Err(error)) => Err(Refusal::invalid_argument(format!("the body broke off: {error}"))),
             Err(_) => Err(Refusal::invalid_argument(format!(
@@ -145,15 +173,15 @@ async fn whole(body: Body) -> Result<Bytes, Refusal> {
         };
     }
     drain(body).await;
-    Err(too_large(Some(announced)))
+    Err(too_large(Some(announced), most))
 }
 
 /// The body; `None` as soon as it is too large.
-async fn up_to_limit(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
+async fn up_to_limit(body: &mut Body, most: usize) -> Result<Option<Bytes>, axum::Error> {
     let mut all: Vec<u8> = Vec::new();
     while let Some(frame) = frame(body).await {
         let Ok(data) = frame?.into_data() else { continue };
-        if all.len() + data.len() > MAX_REQUEST_BYTES {
+        if all.len() + data.len() > most {
             return Ok(None);
         }
         all.extend_from_slice(&data);
@@ -181,12 +209,9 @@ async fn discard(mut body: Body) {
     }
 }
 
-fn too_large(size: Option<u64>) -> Refusal {
+fn too_large(size: Option<u64>, limit: usize) -> Refusal {
     let said = size.map_or_else(|| "more than that".to_owned(), |size| format!("{size} bytes"));
-    Refusal::new(
-        ErrorCode::PayloadTooLarge,
-        format!("the request has {said}; the limit is {MAX_REQUEST_BYTES} bytes"),
-    )
-    .fact("size", size)
-    .fact("limit", MAX_REQUEST_BYTES)
+    Refusal::new(ErrorCode::PayloadTooLarge, format!("the request has {said}; the limit is {limit} bytes"))
+        .fact("size", size)
+        .fact("limit", limit)
 }

@@ -1,7 +1,8 @@
 //! Connections: how many, how slow they may be, and how they end. Written on hyper itself, because a server that
-//! faces browsers has to cut off clients that send their headers drop by drop.
+//! faces browsers has to cut off clients that send their headers drop by drop, and those that read no answers.
 
 use super::guard::Peer;
+use super::steady::Steady;
 use axum::Router;
 use axum::extract::Request;
 use hyper::body::Incoming;
@@ -20,6 +21,8 @@ use tokio_rustls::TlsAcceptor;
 
 /// More connections wait in the system's queue until others end.
 const MOST_CONNECTIONS: usize = 8_192;
+/// So much of what comes in is kept for each of them, also of a head; hyper would keep six times as much.
+const MOST_BUFFERED: usize = 64 * 1024;
 /// After a stop, requests that do not end are cut off.
 const DRAIN_TIME: Duration = Duration::from_secs(8);
 /// The system is out of something; it is asked again after this.
@@ -30,6 +33,8 @@ const BREATHER: Duration = Duration::from_millis(50);
 pub(crate) struct Served {
     pub(crate) router: Router,
     pub(crate) head_time: Duration,
+    /// How long a client may leave unread what it asked for.
+    pub(crate) unread_time: Duration,
     /// How connections are encrypted, if they are.
     pub(crate) tls: Option<TlsAcceptor>,
 }
@@ -54,6 +59,7 @@ pub(crate) async fn serve(
             // Answers are small and somebody waits for them. A socket that does not take the option works all the
             // same.
             let _ = stream.set_nodelay(true);
+            let stream = Steady::new(stream, served.unread_time);
             match &served.tls {
                 None => connection(stream, peer, served, stopping).await,
                 Some(tls) => {
@@ -102,6 +108,7 @@ pub(crate) async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(served.head_time)
+        .max_buf_size(MOST_BUFFERED)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let mut told = false;

@@ -17,8 +17,11 @@ use axum::routing::{get, post};
 use serde::Deserialize;
 use std::sync::Arc;
 
+/// Where one signs in.
+pub(super) const PATH: &str = "/login";
+
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/login", get(show).post(sign_in)).route("/logout", post(sign_out))
+    Router::new().route(PATH, get(show).post(sign_in)).route("/logout", post(sign_out))
 }
 
 #[derive(Debug, Default, Deserialize)]

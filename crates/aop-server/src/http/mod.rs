@@ -20,6 +20,7 @@ pub(crate) mod openapi;
 mod questions;
 pub(crate) mod reply;
 mod sessions;
+mod steady;
 pub(crate) mod tls;
 
 use crate::feed::Feed;

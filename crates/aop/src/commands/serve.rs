@@ -50,6 +50,9 @@ pub(crate) struct ServeArgs {
     /// How long the head of a request may take, and an idle connection last.
     #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS", value_parser = millis_or(15_000))]
     head_ms: u64,
+    /// How long a client may leave unread what it asked for.
+    #[arg(long, hide = true, default_value_t = 30_000, env = "AOP_UNREAD_MS", value_parser = at_least::<u64>(0))]
+    unread_ms: u64,
 }
 
 fn host(text: &str) -> Result<String, String> {
@@ -96,6 +99,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
         tls,
         patience: Duration::from_millis(args.wait_ms),
         head_time: Duration::from_millis(args.head_ms),
+        unread_time: Duration::from_millis(args.unread_ms),
         ready: match (screen.is_text(), args.open) {
             (true, true) => |ready| open(ready, told),
             (true, false) => told,

@@ -307,6 +307,53 @@ fn clients_that_dawdle_are_cut_off() {
 }
 
 #[test]
+fn clients_that_read_no_answers_lose_their_seat_and_those_that_wait_keep_it() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let server = Server::start_with(&project, &[], &[("AOP_UNREAD_MS", "300")]);
+    let mut events = server.follow(&server.token, None);
+    let waiting = server.begin("GET", &format!("/api/v1/questions/{id}/wait"));
+    let mut greedy = server.connect();
+    greedy.set_write_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    let request = format!("GET /login HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
+    // One after the other, until the server has hung up: that breaks the write that it had stopped to read.
+    let broken =
+        std::iter::repeat_with(|| greedy.write_all(request.as_bytes())).find_map(Result::err).unwrap();
+    let kinds = [std::io::ErrorKind::ConnectionReset, std::io::ErrorKind::BrokenPipe];
+    assert!(kinds.contains(&broken.kind()), "{broken}");
+    project.answer(&id, "yes").data();
+    assert_eq!(waiting.finish().data()["answer"], "yes");
+    assert_eq!(events.next().unwrap().1["type"], "question.answered");
+}
+
+#[test]
+fn a_body_is_read_only_for_somebody_who_is_known() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let (large, path) = ("x".repeat(2_000_000), "/api/v1/tools/feature.log_append");
+    server.request("POST", path, &[], &large).refused(401, "unauthenticated");
+    let wrong = [("Authorization", "Bearer wrong")];
+    server.request("POST", path, &wrong, &large).refused(401, "unauthenticated");
+    server.request("POST", "/mcp", &[], &large).refused(401, "unauthenticated");
+    let elsewhere = [("Origin", "http://evil.example")];
+    server.request("POST", path, &elsewhere, &large).refused(403, "forbidden_for_role");
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    assert_eq!(server.request("POST", "/questions/q_1/answer", &[form], &large).status, 303);
+    // A form that signs in is read before anybody is known; it is short.
+    assert_eq!(server.request("POST", "/login", &[form], &"x".repeat(9_000)).status, 413);
+    // Whoever asks before sending is told without having sent anything.
+    let head = server.head("POST", path, &[("Expect", "100-continue")], 900_000);
+    let mut waiting = server.connect();
+    waiting.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    waiting.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer}");
+    let cookie = sign_in(&server, &server.token);
+    let large = [("Cookie", cookie.as_str()), form];
+    assert_eq!(server.request("POST", "/logout", &large, &"x".repeat(100_000)).status, 403);
+}
+
+#[test]
 fn wrong_credentials_are_soon_not_listened_to_and_right_ones_always() {
     let project = Project::with_feature();
     let server = Server::start(&project);
