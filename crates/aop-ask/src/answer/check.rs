@@ -10,10 +10,12 @@ use std::collections::{HashMap, HashSet};
 pub(super) fn answers(spec: &QuestionSpec, path: &str, value: &Value) -> Result<Answers, Vec<Violation>> {
     let mut report = Report::default();
     let Some(map) = value.as_object() else {
+        // It may be the answer to the one question that is secret.
+        let found = if spec.has_secret() { "something else".to_owned() } else { show(value) };
         report.add(
             "wrong_type",
             path,
-            format!("answers must be an object, but this is {}", show(value)),
+            format!("answers must be an object, but this is {found}"),
             "write {\"question_id\": answer, …}",
         );
         return Err(report.into_violations());
@@ -21,16 +23,17 @@ pub(super) fn answers(spec: &QuestionSpec, path: &str, value: &Value) -> Result<
     let known: HashMap<&str, ()> = spec.questions().iter().map(|q| (q.id(), ())).collect();
     for id in map.keys().filter(|id| !known.contains_key(id.as_str())) {
         let ids: Vec<&str> = spec.questions().iter().map(Question::id).take(50).collect();
-        let hint = match nearest(id, &ids) {
+        let near = nearest(id, &ids);
+        let hint = match near {
             Some(near) => format!("did you mean \"{near}\"?"),
             None => format!("this spec asks {}", ids.join(", ")),
         };
-        report.add(
-            "unknown_question",
-            &join(path, id),
-            format!("no question has the id {}", quote(id)),
-            hint,
-        );
+        let (place, found) = if near.is_none() && spec.has_secret() {
+            (path.to_owned(), "that one key has".to_owned())
+        } else {
+            (join(path, id), quote(id))
+        };
+        report.add("unknown_question", &place, format!("no question has the id {found}"), hint);
         if report.is_full() {
             break;
         }

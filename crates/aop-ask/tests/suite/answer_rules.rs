@@ -50,6 +50,12 @@ fn a_secret_answer_that_is_wrong_stands_in_no_message() {
         let told = format!("{refused:?}");
         assert!(!told.contains("hunter2") && told.contains("platform"), "{told}");
     }
+    for whole in [json!("hunter2"), json!({"hunter2": "Web"})] {
+        let told = format!("{:?}", Answers::check(&spec(&choice), &whole).unwrap_err());
+        assert!(!told.contains("hunter2"), "{told}");
+        let told = format!("{:?}", Answers::check(&spec(&platform()), &whole).unwrap_err());
+        assert!(told.contains("hunter2"), "what is no secret is named: {told}");
+    }
 }
 
 #[test]
