@@ -46,6 +46,9 @@ async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn try_sign_in(app: &Arc<App>, request: Request) -> Result<Response, Trouble> {
     let (parts, body) = request.into_parts();
     let peer = auth::peer(&parts);
+    // The guard knows that an Origin is ours; behind a proxy it alone tells that the browser speaks TLS.
+    let by_proxy =
+        parts.headers.get(header::ORIGIN).is_some_and(|origin| origin.as_bytes().starts_with(b"https://"));
     let fields = auth::fields(Request::from_parts(parts, body)).await?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.trim());
     let next = field("next").map(str::to_owned);
@@ -68,7 +71,7 @@ async fn try_sign_in(app: &Arc<App>, request: Request) -> Result<Response, Troub
     };
     let cookie = app.sessions.open(name, token_id)?;
     let name = auth::cookie_name(app);
-    let secure = if app.secure { "; Secure" } else { "" };
+    let secure = if app.secure || by_proxy { "; Secure" } else { "" };
     let lifetime = LIFETIME.as_secs();
     let cookie = format!("{name}={cookie}; Path=/; HttpOnly; SameSite=Strict; Max-Age={lifetime}{secure}");
     let next = next.as_deref().and_then(local_path).unwrap_or("/");

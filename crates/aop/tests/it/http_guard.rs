@@ -201,6 +201,19 @@ fn a_session_ends_with_its_token_and_when_signed_out() {
 }
 
 #[test]
+fn a_session_that_begins_over_tls_stays_there_also_behind_a_proxy() {
+    let project = Project::with_feature();
+    let server = Server::start_with(&project, &["--allow-host", "box.example"], &[]);
+    let form = ("Content-Type", "application/x-www-form-urlencoded");
+    let body = format!("token={}", server.token);
+    let own = format!("http://{}", server.address);
+    for (origin, secure) in [("https://box.example", true), ("http://box.example", false), (&own, false)] {
+        let signed = server.request("POST", "/login", &[form, ("Origin", origin)], &body);
+        assert_eq!(signed.header("set-cookie").unwrap().contains("; Secure"), secure, "{origin}: {signed:?}");
+    }
+}
+
+#[test]
 fn a_cookie_alone_changes_nothing() {
     let project = Project::with_feature();
     let server = Server::start(&project);
