@@ -103,11 +103,11 @@ async fn readable(app: &Shared, is_empty: bool, parts: &mut Parts) -> Result<Opt
 /// of a name that was allowed is ours on every port. No other site can be loaded under that name; what else runs on
 /// its machine shares the cookie anyway, and neither reads our answers nor knows the CSRF token.
 fn from_here(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
-    let named: Vec<&str> =
-        headers.get_all(header::HOST).iter().filter_map(|host| host.to_str().ok()).collect();
-    let [host] = named[..] else {
+    let mut named = headers.get_all(header::HOST).iter();
+    let (Some(host), None) = (named.next(), named.next()) else {
         return Err(Refusal::invalid_argument("the request has no Host header, or more than one"));
     };
+    let host = host.to_str().map_err(|_| Refusal::invalid_argument("the Host header is not ASCII"))?;
     if !is_ours(app, host) {
         return Err(Refusal::new(
             ErrorCode::ForbiddenForRole,
