@@ -1,9 +1,11 @@
 //! The operations that aop's own code names, and the one list of how their ids begin. Such an id is derived from what is
-//! done, so that doing it again is a replay; who could use it first could keep that from ever being done. So no caller
-//! brings one: [`OperationId::given`] refuses them, and nothing else than [`OwnOperation::id`] makes them.
+//! done, so that doing it again is a replay; who could use it first could keep that from ever being done. So no agent
+//! brings one: [`OperationId::given`] refuses them, and nothing else than [`OwnOperation::id`] makes them. A person may
+//! name an operation as they like.
 
 use crate::envelope::Refusal;
 use crate::ids::{OperationId, quoted};
+use crate::role::Caller;
 use std::fmt;
 
 /// What aop's own code does under a name of its own.
@@ -103,10 +105,11 @@ impl OwnId {
 }
 
 impl OperationId {
-    /// An operation id that a caller brings, whoever it is: none that aop itself may need.
-    pub fn given(text: &str) -> Result<Self, Refusal> {
+    /// An operation id that a caller brings; of an agent none that aop itself may need.
+    pub fn given(text: &str, caller: &Caller) -> Result<Self, Refusal> {
         let id = OperationId::parse(text)?;
-        let Some(own) = OwnOperation::ALL.iter().find(|own| own.makes(text)) else { return Ok(id) };
+        let own = OwnOperation::ALL.iter().find(|own| own.makes(text)).filter(|_| caller.role.is_worker());
+        let Some(own) = own else { return Ok(id) };
         let prefix = own.prefix();
         Err(Refusal::invalid_argument(format!("operation_id {} is reserved: it begins with '{prefix}'", quoted(text)))
             .hint(format!("aop names its own operations '{prefix}…'; choose another id, for instance one with your own name in front"))
@@ -118,20 +121,23 @@ impl OperationId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::role::Role;
 
     #[test]
-    fn a_caller_brings_no_id_that_aop_makes_itself() {
+    fn an_agent_brings_no_id_that_aop_makes_itself() {
+        let (agent, person) = (Caller::new(Role::Builder), Caller::new(Role::Human));
         let digest = "0123456789abcdef".repeat(4);
         for own in OwnOperation::ALL {
             let made = own.id(&digest).unwrap().into_operation();
-            let refusal = OperationId::given(made.as_str()).unwrap_err();
+            let refusal = OperationId::given(made.as_str(), &agent).unwrap_err();
+            assert_eq!(OperationId::given(made.as_str(), &person).unwrap(), made);
             assert_eq!(refusal.facts["prefix"], own.prefix());
             assert_eq!(refusal.facts["argument"], "operation_id");
             // What stands in a store is read as ever.
             assert_eq!(OperationId::parse(made.as_str()).unwrap(), made);
         }
         for free in ["op_1", "ask_1", "ask-1", "ask_user", "enrol", "my:enrol:f9", "ending", "Gate:f1"] {
-            assert_eq!(OperationId::given(free).unwrap().as_str(), free);
+            assert_eq!(OperationId::given(free, &agent).unwrap().as_str(), free);
         }
     }
 }

@@ -242,7 +242,7 @@ fn by_state(code: ErrorCode) -> bool {
 /// The given operation id, or a fresh one.
 pub(crate) fn operation_id(given: Option<&str>) -> Result<OperationId, Refusal> {
     match given {
-        Some(text) => OperationId::given(text),
+        Some(text) => OperationId::parse(text),
         None => OperationId::parse(&format!("op_{}", ulid::Ulid::generate())),
     }
 }

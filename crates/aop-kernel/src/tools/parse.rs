@@ -127,7 +127,7 @@ pub fn parse(
                 format!("{} changes something and needs an operation_id", tool.name()),
             ));
         }
-        Some(Value::String(text)) => OperationId::given(text)?,
+        Some(Value::String(text)) => OperationId::given(text, caller)?,
         Some(other) => return Err(wrong("operation_id", format!("operation_id is text, not {other}"))),
     };
     Ok(Call::Mutate(Box::new(Request { caller: caller.clone(), surface, operation_id, digest, command })))

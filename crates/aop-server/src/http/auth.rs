@@ -86,13 +86,14 @@ impl FromRequestParts<Shared> for Signed {
 
 /// Whether the head of a request carries a good credential. Whom a token stands for is kept, so that it is looked up once.
 pub(super) async fn is_known(app: &Shared, parts: &mut Parts) -> Result<bool, Refusal> {
-    let Some(value) = parts.headers.get(header::AUTHORIZATION) else {
-        return Ok(session(app, &parts.headers).await?.is_some());
-    };
-    let signed = named(app, value).await?;
-    let known = signed.is_some();
-    signed.map(|signed| parts.extensions.insert(signed));
-    Ok(known)
+    if let Some(value) = parts.headers.get(header::AUTHORIZATION)
+        && let Some(signed) = named(app, value).await?
+    {
+        parts.extensions.insert(signed);
+        return Ok(true);
+    }
+    // A form of the pages goes by its session, also behind a proxy that has a name and a password of its own.
+    Ok(session(app, &parts.headers).await?.is_some())
 }
 
 /// Whom an `Authorization` names.

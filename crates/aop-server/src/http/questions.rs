@@ -232,7 +232,7 @@ fn operation(input: &mut Map<String, Value>) -> Result<OperationId, Refusal> {
             input.insert("operation_id".into(), json!(fresh));
             Ok(fresh)
         }
-        Some(Value::String(text)) => OperationId::given(text),
+        Some(Value::String(text)) => OperationId::parse(text),
         Some(_) => Err(Refusal::invalid_argument("operation_id is text").fact("argument", "operation_id")),
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, hide = true, default_value_t = 15_000, env = "AOP_HEAD_MS", value_parser = millis_or(15_000))]
     head_ms: u64,
     /// How long a client may leave unread what it asked for.
-    #[arg(long, hide = true, default_value_t = 30_000, env = "AOP_UNREAD_MS", value_parser = at_least::<u64>(0))]
+    #[arg(long, hide = true, default_value_t = 30_000, env = "AOP_UNREAD_MS", value_parser = millis_or(30_000))]
     unread_ms: u64,
 }
 
