@@ -2,6 +2,7 @@
 
 use crate::event::{Event, Stamped};
 use crate::question::{Question, ResolutionMode};
+use crate::signs::straight;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -105,6 +106,7 @@ fn folded(text: &str) -> Cow<'_, str> {
     if is_folded(text) {
         return Cow::Borrowed(text);
     }
+    let text = straight(text);
     let mut line = String::new();
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {
         if !line.is_empty() {

@@ -42,13 +42,20 @@ impl QuestionType {
         }
     }
 
+    /// Whether whoever answers gives a permission or takes a risk: not by a key too many, and having seen every sign.
+    pub fn grants(self) -> bool {
+        match self {
+            QuestionType::PermissionOverride | QuestionType::RiskAck => true,
+            QuestionType::Clarification | QuestionType::ExternalDecision => false,
+        }
+    }
+
     /// Permission is never assumed: these types are declined on timeout whatever was asked for.
     pub fn decision_policy(self, wanted: Option<DecisionPolicy>) -> DecisionPolicy {
-        match self {
-            QuestionType::PermissionOverride | QuestionType::RiskAck => DecisionPolicy::Decline,
-            QuestionType::Clarification | QuestionType::ExternalDecision => {
-                wanted.unwrap_or(DecisionPolicy::EngineJudgement)
-            }
+        if self.grants() {
+            DecisionPolicy::Decline
+        } else {
+            wanted.unwrap_or(DecisionPolicy::EngineJudgement)
         }
     }
 }

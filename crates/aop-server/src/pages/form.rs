@@ -1,9 +1,10 @@
 //! The form of a question: its fields, what somebody typed into them, and the answer that makes. Whether it is one
 //! is decided where every answer is; what comes back is put beside the field it is about.
 
-use super::{markdown, signs};
+use super::markdown;
 use aop_ask::spec::{Kind, Question as Asks};
 use aop_kernel::question::{AnswerKind, Asked, QuestionType};
+use aop_kernel::signs::label;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -77,6 +78,11 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
+    /// The label as a page shows it: one that looks like no other.
+    pub(crate) fn shown(&self) -> Cow<'_, str> {
+        label(&self.label)
+    }
+
     fn new(label: &str, default: Option<&Value>) -> Self {
         let recommended = match default {
             Some(Value::String(text)) => text == label,
@@ -225,7 +231,7 @@ impl Form {
         let mut kept: Vec<(String, String)> = Vec::new();
         for field in self.fields.iter().filter(|field| field.is_filled() && !field.secret) {
             let chosen = field.options.iter().filter(|option| option.chosen);
-            let mut lines: Vec<Cow<'_, str>> = chosen.map(|option| signs::straight(&option.label)).collect();
+            let mut lines: Vec<Cow<'_, str>> = chosen.map(|option| label(&option.label)).collect();
             lines.extend(Some(field.text()).filter(|text| !text.trim().is_empty()).map(Cow::from));
             let header = if self.mapping { field.header.clone() } else { String::new() };
             kept.push((header, lines.join("\n")));

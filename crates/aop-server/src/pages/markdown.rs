@@ -2,9 +2,9 @@
 //! elsewhere), links only to the web and to mail, and those tell the other side nothing. What asks for a permission or
 //! for a risk to be taken is no Markdown: people allow what they see, so they see every sign of it.
 
-use super::signs;
 use aop_kernel::log::one_line;
 use aop_kernel::question::QuestionType;
+use aop_kernel::signs::visible;
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
 /// Longer texts are cut before they are looked at.
@@ -12,9 +12,9 @@ const LONGEST: usize = 64 << 10;
 
 /// What a question of this kind says, as safe HTML.
 pub(super) fn asked(kind: QuestionType, text: &str) -> String {
-    if is_exact(kind) {
+    if kind.grants() {
         // A browser drops the first line break of the element.
-        format!("<pre class=\"exact\">\n{}</pre>", escaped(&signs::visible(text)))
+        format!("<pre class=\"exact\">\n{}</pre>", escaped(&visible(text)))
     } else {
         render(text)
     }
@@ -22,14 +22,7 @@ pub(super) fn asked(kind: QuestionType, text: &str) -> String {
 
 /// The same on one line, for lists.
 pub(super) fn asked_in_short(kind: QuestionType, text: &str) -> String {
-    if is_exact(kind) { one_line(&signs::visible(text)) } else { plain(text) }
-}
-
-fn is_exact(kind: QuestionType) -> bool {
-    match kind {
-        QuestionType::Clarification | QuestionType::ExternalDecision => false,
-        QuestionType::PermissionOverride | QuestionType::RiskAck => true,
-    }
+    if kind.grants() { one_line(&visible(text)) } else { plain(text) }
 }
 
 /// The text as safe HTML.

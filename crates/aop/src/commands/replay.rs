@@ -183,7 +183,7 @@ fn feature_row(id: &str, feature: &Value, asked: usize) -> Vec<String> {
         super::status::coloured(feature["status"].as_str().unwrap_or_default()),
         feature["open_question_count"].to_string(),
         asked.to_string(),
-        cut(feature["title"].as_str().unwrap_or_default(), 50),
+        cut(&clean(feature["title"].as_str().unwrap_or_default()), 50),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! A question as a person sees it in a terminal.
 
-use super::style::{bold, clean, cyan, dim, green, red, yellow};
+use super::style::{bold, clean, cyan, dim, exact, green, red, yellow};
 use super::table::cut;
 use super::when::relative;
 use aop_ask::Kind;
@@ -14,7 +14,7 @@ const DETAIL: usize = 600;
 
 /// The whole question: what is asked, what can be answered, how long it waits.
 pub(crate) fn card(question: &Question) -> String {
-    let prompt = indent(&clean(&question.asked.prompt));
+    let prompt = indent(&exact(&question.asked.prompt, question.asked.question_type));
     format!(
         "{}\n{prompt}\n{}{}{}",
         headline(question),
@@ -30,7 +30,7 @@ pub(crate) fn above_prompt(question: &Question) -> String {
     let mut text = format!("{}{until}\n", headline(question));
     // A form asks its own questions.
     if question.asked.spec.is_some() {
-        let _ = writeln!(text, "{}", indent(&clean(&question.asked.prompt)));
+        let _ = writeln!(text, "{}", indent(&exact(&question.asked.prompt, question.asked.question_type)));
     }
     text.push_str(&details(question));
     text.push_str(&notes(question));
@@ -41,6 +41,7 @@ pub(crate) fn above_prompt(question: &Question) -> String {
 /// What the asker wants shown besides, a line for each; very long ones are cut.
 fn details(question: &Question) -> String {
     let Some(details) = &question.asked.details else { return String::new() };
+    let kind = question.asked.question_type;
     let mut text = String::new();
     let mut is_cut = false;
     for (key, value) in details {
@@ -51,8 +52,8 @@ fn details(question: &Question) -> String {
             kept.push('…');
         }
         // Lines of a value stand below its first.
-        let value = clean(kept.trim_end()).replace('\n', "\n      ");
-        let _ = writeln!(text, "    {} {value}", dim(&format!("{}:", clean(key).replace('\n', " "))));
+        let value = exact(kept.trim_end(), kind).replace('\n', "\n      ");
+        let _ = writeln!(text, "    {} {value}", dim(&format!("{}:", exact(key, kind).replace('\n', " "))));
     }
     if text.lines().count() > DETAILS {
         is_cut = true;
@@ -122,22 +123,29 @@ fn headline(question: &Question) -> String {
 
 fn choices(question: &Question) -> String {
     let mut text = String::new();
+    let kind = question.asked.question_type;
     if let Some(expected) = &question.asked.expected_answer {
         for choice in expected.choices.iter().flatten() {
             // Writing to a String cannot fail, here and below.
-            let _ = writeln!(text, "    {} {}", dim("•"), clean(choice));
+            let _ = writeln!(text, "    {} {}", dim("•"), exact(choice, kind));
         }
     }
     text.push_str(&notes(question));
     for field in question.asked.spec.iter().flat_map(|spec| spec.questions()) {
-        let _ = writeln!(text, "    {} {}{}", bold(field.id()), clean(field.question()), field_notes(field));
+        let _ = writeln!(
+            text,
+            "    {} {}{}",
+            bold(field.id()),
+            exact(field.question(), kind),
+            field_notes(field)
+        );
         for option in field.options() {
             let _ = writeln!(
                 text,
                 "      {} {} {}",
                 dim("•"),
-                clean(option.label()),
-                dim(&clean(option.description()))
+                exact(option.label(), kind),
+                dim(&exact(option.description(), kind))
             );
         }
     }

@@ -1,6 +1,7 @@
 //! Colour for terminals that want it, and the removal of control characters from what agents wrote.
 
-use aop_kernel::signs::turns;
+use aop_kernel::question::QuestionType;
+use aop_kernel::signs::{turns, visible};
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 
@@ -46,6 +47,12 @@ pub(crate) fn cyan(text: &str) -> String {
 /// What an agent wrote, made safe for a terminal: no escape sequence survives, lines and tabs do.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control() || matches!(c, '\n' | '\t')).filter(|c| !turns(*c)).collect()
+}
+
+/// The same for what a question says. Where somebody gives a permission or takes a risk, nothing is left out: each sign that
+/// would not be seen is named, as on the pages of `aop serve`.
+pub(crate) fn exact(text: &str, kind: QuestionType) -> String {
+    if kind.grants() { visible(text) } else { clean(text) }
 }
 
 #[cfg(test)]

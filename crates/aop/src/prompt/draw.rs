@@ -6,6 +6,7 @@ use super::stage::{End, Wanted, Widget, show};
 use super::widgets::{Line, Menu};
 use crate::output::style::{bold, clean, cyan, dim};
 use crate::output::talk;
+use aop_kernel::signs::visible;
 use serde_json::{Value, json};
 
 /// Why there is no reply.
@@ -33,6 +34,13 @@ pub(super) struct Look<'a> {
     pub(super) wanted: &'a Wanted,
 }
 
+impl Look<'_> {
+    /// What the asker wrote, as a terminal may show it.
+    fn words(&self, text: &str) -> String {
+        if self.careful { visible(text) } else { clean(text) }
+    }
+}
+
 /// What stands before a question.
 const MARK: &str = "? ";
 
@@ -41,9 +49,9 @@ const OTHER: &str = "something else …";
 
 /// Draws the request and waits for the human.
 pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
-    let text = |key: &str| clean(input[key].as_str().unwrap_or_default());
+    let text = |key: &str| look.words(input[key].as_str().unwrap_or_default());
     let options: Vec<&Value> = input["options"].as_array().into_iter().flatten().collect();
-    previews(&options);
+    previews(&options, look);
     // The question stays above what is painted again and again, so it may be of any length.
     let question = text("question");
     let (first, rest) = question.split_once('\n').unwrap_or((&question, ""));
@@ -66,22 +74,22 @@ pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
 }
 
 /// Previews stand above the list: a list has no room for them.
-fn previews(options: &[&Value]) {
+fn previews(options: &[&Value], look: &Look<'_>) {
     for option in options {
         if let Some(preview) = option["preview"].as_str() {
             talk(&format!(
                 "{}\n{}",
-                dim(&format!("── {}", clean(option["label"].as_str().unwrap_or_default()))),
-                clean(preview)
+                dim(&format!("── {}", look.words(option["label"].as_str().unwrap_or_default()))),
+                look.words(preview)
             ));
         }
     }
 }
 
 /// "label — description", or the label alone when the description says no more.
-fn entries(options: &[&Value]) -> Vec<String> {
+fn entries(options: &[&Value], look: &Look<'_>) -> Vec<String> {
     let entry = |option: &&Value| {
-        let text = |key: &str| clean(option[key].as_str().unwrap_or_default()).replace('\n', " ");
+        let text = |key: &str| look.words(option[key].as_str().unwrap_or_default()).replace('\n', " ");
         let (label, description) = (text("label"), text("description"));
         if description.is_empty() || description == label {
             label
@@ -128,7 +136,7 @@ fn line(text: &mut String, shown_as: Shown, help: &str, look: &Look<'_>) -> Resu
 
 fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Stop> {
     let help = format!("↑↓ choose, type to filter (backspace clears), enter to answer, {}", look.escape);
-    let mut list = List::one(entries(options), look.careful);
+    let mut list = List::one(entries(options, look), look.careful);
     if other {
         list = list.with_always(OTHER);
     }
@@ -168,7 +176,7 @@ fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Valu
         look.escape
     );
     let ticked: Vec<usize> = look.begun.iter().filter_map(|word| position(options, word)).collect();
-    let mut menu = Menu { list: List::several(entries(options), &ticked), help: &help };
+    let mut menu = Menu { list: List::several(entries(options, look), &ticked), help: &help };
     loop {
         shown(&mut menu, look)?;
         let mut selected: Vec<String> =

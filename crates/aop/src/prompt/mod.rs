@@ -15,7 +15,7 @@ pub(crate) use stage::Wanted;
 use crate::output::style::{clean, is_dumb};
 use crate::output::talk;
 use aop_ask::{AnswerValue, Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
-use aop_kernel::question::{AnswerKind, Question, QuestionType};
+use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::{ErrorCode, Refusal};
 use draw::{Look, Stop, draw};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ pub(crate) fn possible() -> bool {
 fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Reply, Refusal> {
     let asked = &question.asked;
     let expected = asked.expected_answer.as_ref();
-    let careful = is_careful(question);
+    let careful = asked.question_type.grants();
     let default = expected.and_then(|expected| expected.default.as_ref()).filter(|_| !careful);
     let begun = begun.or(default);
     if expected.is_some_and(|expected| expected.kind == AnswerKind::Json) {
@@ -59,14 +59,6 @@ fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Re
                 other => other,
             })
         }
-    }
-}
-
-/// Whether somebody gives a permission or takes a risk upon them, which must not happen by a key too many.
-fn is_careful(question: &Question) -> bool {
-    match question.asked.question_type {
-        QuestionType::PermissionOverride | QuestionType::RiskAck => true,
-        QuestionType::Clarification | QuestionType::ExternalDecision => false,
     }
 }
 

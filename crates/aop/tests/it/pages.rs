@@ -3,7 +3,7 @@
 
 use crate::http_client::{Answer, Server};
 use crate::run_support::{git, workshop};
-use crate::support::Project;
+use crate::support::{Project, question};
 use serde_json::{Value, json};
 
 /// Breaks out of text, of attributes and of scripts, and turns what follows round, if anything lets it.
@@ -179,6 +179,18 @@ fn what_is_allowed_is_what_is_seen_on_every_page() {
         let page = visit.get(&path).body;
         assert!(page.contains(&format!("Allow this? {line}<")), "{path}: {page}");
     }
+}
+
+#[test]
+fn two_options_that_differ_look_different_on_a_page() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "q");
+    input["expected_answer"]["choices"] = json!(["allow", "allow\u{200b}"]);
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let page = Visit::sign_in(&server).get(&path).body;
+    assert!(page.contains(">allow<") && page.contains(">allow⟨U+200B⟩<"), "{page}");
 }
 
 #[test]

@@ -268,6 +268,39 @@ fn a_permission_is_never_given_by_enter_alone() {
 }
 
 #[test]
+fn what_is_allowed_is_what_is_seen_on_a_terminal_too() {
+    let project = Project::with_feature();
+    let mut asked = question("shop", "op-1");
+    asked["question_type"] = "permission_override".into();
+    asked["prompt"] = "rm a\u{1b}[2K\u{8}\rls\u{202e}b\u{200b}c\u{e0041}".into();
+    asked["details"] = serde_json::json!({"command": "x\u{2066}y"});
+    asked["expected_answer"]["choices"] = serde_json::json!(["allow", "allow\u{200b}"]);
+    project.tool("feature.question_create", "builder", &asked).data();
+    let prompt = "rm a⟨U+001B⟩[2K⟨U+0008⟩⟨U+000D⟩ls⟨U+202E⟩b⟨U+200B⟩c⟨U+E0041⟩";
+    let listed = screen(&project, "questions");
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until(PROMPT);
+    answering.press(b"\x1b");
+    for shown in [listed, answering.end()] {
+        for exact in [prompt, "x⟨U+2066⟩y", "allow⟨U+200B⟩"] {
+            assert!(shown.contains(exact), "{exact} in {shown}");
+        }
+    }
+}
+
+#[test]
+fn no_title_turns_the_lines_of_a_replay_or_of_the_decisions() {
+    let project = Project::new();
+    let title = "a\u{202e}b\u{2066}c";
+    project.run(&["features", "create", "--feature-id", "shop", "--title", title]).data();
+    let replay = screen(&project, "replay");
+    assert!(replay.contains("abc"), "{replay}");
+    let decisions = std::fs::read_to_string(project.path(".aop/features/shop/decisions.md")).unwrap();
+    assert!(decisions.contains("a⟨U+202E⟩b⟨U+2066⟩c"), "{decisions}");
+    assert!(![replay, decisions].concat().contains(aop_kernel::signs::turns));
+}
+
+#[test]
 fn a_prompt_of_aop_answer_closes_when_somebody_else_has_answered() {
     let project = Project::with_feature();
     let id = project.ask("op-1");
