@@ -190,6 +190,19 @@ fn an_operation_is_replayed_byte_for_byte_through_either_door() {
 }
 
 #[test]
+fn of_a_key_that_stands_twice_the_last_one_counts() {
+    let project = Project::with_feature();
+    let mut client = Client::start(&project, &["--feature-id", "shop"]);
+    let arguments = r#"{"feature_id": "shop", "note": "one", "note": "two", "operation_id": "op-1"}"#;
+    let call = format!(r#"{{"name": "feature.log_append", "arguments": {arguments}}}"#);
+    client.send_text(&format!(r#"{{"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {call}}}"#));
+    assert_eq!(client.answer_to(99)["result"]["isError"], false);
+    assert_eq!(project.run(&["log"]).data()["items"][1]["note"], "two");
+    let tool = ["tool", "call", "feature.log_append", "--role", "builder", "--input", arguments];
+    project.run(&tool).refused("invalid_argument", 2);
+}
+
+#[test]
 fn files_follow_the_changes_of_a_server() {
     let project = Project::with_feature();
     let mut client = Client::start(&project, &["--feature-id", "shop"]);
