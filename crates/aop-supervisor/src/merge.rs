@@ -49,7 +49,7 @@ pub async fn merge(
         // What was interrupted is finished.
         let merge = Merge { feature_id: id.clone(), commit, merge_commit, into };
         let receipt = service.submit(merge_request(merge, operation, SURFACE)).await?;
-        return finish(service, &git, root, &alone, &feature, receipt.envelope).await;
+        return finish(service, &git, root, &alone, &feature, receipt.envelope, Begun::Before).await;
     }
     let Some(commit) = git.branch_head(id).await else {
         ready(&feature)?;
@@ -95,7 +95,7 @@ pub async fn merge(
     };
     crash_point("merge_committed");
     let feature = service.store.feature(id.clone()).await?.unwrap_or(feature);
-    finish(service, &git, root, &alone, &feature, receipt.envelope).await
+    finish(service, &git, root, &alone, &feature, receipt.envelope, Begun::Now).await
 }
 
 /// The features that are merged in the store, and not on their branch in this folder: their merge was interrupted.
@@ -203,6 +203,15 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
     }
 }
 
+/// When a merge has begun.
+#[derive(Clone, Copy, PartialEq)]
+enum Begun {
+    /// With this call: no git has written anything of it yet.
+    Now,
+    /// With an earlier one, which may have been cut off while git wrote.
+    Before,
+}
+
 /// Moves the branch that was merged into, if that is still to be done, and no other.
 async fn finish(
     service: &Service,
@@ -211,6 +220,7 @@ async fn finish(
     alone: &File,
     feature: &Feature,
     envelope: Envelope,
+    begun: Begun,
 ) -> Result<Merged, Refusal> {
     let Some(merged) = &feature.work.merged else {
         return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
@@ -230,7 +240,7 @@ async fn finish(
             (false, true) => Some(commit),
             (false, false) => None,
         };
-        bring_in(git, alone, feature, merged, source).await?;
+        bring_in(git, alone, feature, merged, source, begun).await?;
     }
     git.forget_prepared(&feature.id).await;
     // The branch keeps the history; the folder is only in the way, unless somebody left something there.
@@ -246,6 +256,7 @@ async fn bring_in(
     feature: &Feature,
     merged: &MergeRecord,
     source: Option<&String>,
+    begun: Begun,
 ) -> Result<(), Refusal> {
     let (id, MergeRecord { commit, merge_commit, into }) = (&feature.id, merged);
     let stuck = |cause: String| {
@@ -283,7 +294,10 @@ async fn bring_in(
         })?
     };
     refuse_reach(git, feature, into, &next).await?;
-    let in_doubt = git.clear_torn(&next).await?;
+    let in_doubt = match begun {
+        Begun::Now => Vec::new(),
+        Begun::Before => git.clear_torn(&next).await?,
+    };
     if !in_doubt.is_empty() {
         let named: Vec<String> = in_doubt.iter().map(|file| pathspec(file)).collect();
         return Err(stuck(format!(

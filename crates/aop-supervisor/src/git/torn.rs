@@ -1,12 +1,13 @@
 //! A checkout that was torn: git was killed, or the disk was full, while it wrote the files of a merge. What it has written
 //! is taken away, so that it can begin again; what may be a person's stays. A file that goes is a beginning of what the
-//! merge or the head has at its place, or all of it: nothing in it is anybody's work.
+//! merge has at its place, or all that it or the head has there: nothing in it is anybody's work. One of the head's that
+//! only lacks its end was cut by a person, for all that anybody can tell.
 
 use super::checkout::names;
 use super::{Git, GitError};
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 impl Git {
@@ -30,9 +31,12 @@ impl Git {
             if !is_touched || !is_file_of(&top, &path) {
                 continue;
             }
-            if self.is_beginning(commit, &path, &place).await
-                || self.is_beginning("HEAD", &path, &place).await
-            {
+            let is_torn = match self.likeness("HEAD", &path, &place).await {
+                Likeness::Same => true,
+                Likeness::Beginning => false,
+                Likeness::Other => self.likeness(commit, &path, &place).await != Likeness::Other,
+            };
+            if is_torn {
                 torn.push(place);
             } else {
                 in_doubt.push(path.display().to_string());
@@ -54,18 +58,33 @@ impl Git {
         Ok(names(&self.bytes(&self.root, &args).await?).map(PathBuf::from).collect())
     }
 
-    /// Whether a commit has a file that begins like the one that is here, as git would write it here.
-    async fn is_beginning(&self, commit: &str, path: &Path, place: &Path) -> bool {
+    /// How a file that is here is like the one of a commit, as git would write that here.
+    async fn likeness(&self, commit: &str, path: &Path, place: &Path) -> Likeness {
         let mut name = OsString::from(format!("{commit}:"));
         name.push(path);
-        if let Ok(leads_to) = std::fs::read_link(place) {
-            let whole = self.bytes(&self.root, &["cat-file".into(), "blob".into(), name]).await;
-            return whole.is_ok_and(|whole| whole == leads_to.as_os_str().as_bytes());
+        let (how, here) = match std::fs::read_link(place) {
+            Ok(leads_to) => ("blob", Ok(leads_to.into_os_string().into_vec())),
+            Err(_) => ("--filters", aop_store::read_file(place)),
+        };
+        let whole = self.bytes(&self.root, &["cat-file".into(), how.into(), name]).await;
+        match (here, whole) {
+            (Ok(here), Ok(whole)) if here == whole => Likeness::Same,
+            // A link is made in one piece.
+            (Ok(here), Ok(whole)) if how != "blob" && whole.starts_with(&here) => Likeness::Beginning,
+            _ => Likeness::Other,
         }
-        let whole = self.bytes(&self.root, &["cat-file".into(), "--filters".into(), name]).await;
-        let here = aop_store::read_file(place);
-        here.is_ok_and(|here| whole.is_ok_and(|whole| whole.starts_with(&here)))
     }
+}
+
+/// How a file is like another.
+#[derive(PartialEq)]
+enum Likeness {
+    /// In everything.
+    Same,
+    /// It lacks the end.
+    Beginning,
+    /// Not at all.
+    Other,
 }
 
 /// Whether a file, or a link, is really there and not behind a link.
@@ -156,6 +175,30 @@ mod tests {
             assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), text);
         }
         assert!(root.join("lines.crlf").exists(), "nothing goes while something is in doubt");
+    }
+
+    #[tokio::test]
+    async fn a_file_of_the_head_that_lacks_its_end_is_somebodys_work() {
+        let (dir, project, _) = project();
+        let root = dir.path();
+        let mine = [("cut", "one\n"), ("emptied", ""), ("removed", "on")];
+        for (name, _) in mine {
+            write(root, name, "one\ntwo\n");
+        }
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "-m", "old"]);
+        ahead(root, || {
+            write(root, "cut", NEW);
+            write(root, "emptied", NEW);
+            std::fs::remove_file(root.join("removed")).unwrap();
+        });
+        for (name, text) in mine {
+            write(root, name, text);
+        }
+        assert_eq!(project.clear_torn("next").await.unwrap(), ["cut", "emptied", "removed"]);
+        for (name, text) in mine {
+            assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), text);
+        }
     }
 
     #[tokio::test]

@@ -120,3 +120,41 @@ fn a_merge_that_is_finished_takes_no_work_of_a_person_and_says_how_to_go_on() {
     assert!(said[2].contains("+mine"), "{said:?}");
     assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "one\ntwo\n");
 }
+
+#[test]
+fn a_tracked_file_that_a_person_cut_or_emptied_is_not_taken_for_a_torn_one() {
+    for mine in ["one\n", ""] {
+        let project = workshop("");
+        std::fs::write(project.path("work.txt"), "one\ntwo\n").unwrap();
+        git(&project, &["add", "work.txt"]);
+        git(&project, &["commit", "--quiet", "-m", "Work"]);
+        let write = json!({"write": {"path": "work.txt", "text": "one\ntwo\nthree\n"}});
+        script(&project, "shop", &json!({"builder": [write, built()]}));
+        assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+        assert_eq!(project.run_with(&MERGE, &[("AOP_CRASH_AT", "merge_committed")]).code, None);
+        std::fs::write(project.path("work.txt"), mine).unwrap();
+        let refused = project.run(&MERGE).refused("version_conflict", 1);
+        assert_eq!(refused["details"]["files"], json!(["work.txt"]));
+        assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), mine);
+        let hint = refused["details"]["hint"].as_str().unwrap();
+        let stash = hint.split('`').nth(1).unwrap();
+        let mut command = std::process::Command::new("sh");
+        let ran = crate::support::finish(command.args(["-c", stash]).current_dir(project.root()));
+        assert_eq!(ran.code, Some(0), "{stash}: {ran:?}");
+        assert_eq!(project.run(&MERGE).data()["merge_commit"], head(&project, "main"));
+        assert_eq!(git(&project, &["show", "stash@{0}:work.txt"]).trim(), mine.trim());
+    }
+}
+
+#[test]
+fn a_merge_that_begins_takes_nothing_for_torn() {
+    let project = ready_with("work.txt", "one\ntwo\n");
+    // A file that comes when the merge has looked and its commit is kept: nobody wrote it before for this merge.
+    let hook = project.path(".git/hooks/reference-transaction");
+    std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    std::fs::write(&hook, "#!/bin/sh\nprintf 'one\\n' > work.txt\n").unwrap();
+    std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let refused = project.run(&MERGE).refused("version_conflict", 1);
+    assert_eq!(refused["details"]["files"], json!(["work.txt"]));
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "one\n");
+}
