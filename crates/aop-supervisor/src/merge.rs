@@ -294,9 +294,10 @@ async fn bring_in(
         })?
     };
     refuse_reach(git, feature, into, &next).await?;
+    let in_the_way = |error| in_the_way(into, "no branch was moved", error);
     let in_doubt = match begun {
         Begun::Now => Vec::new(),
-        Begun::Before => git.clear_torn(&next).await?,
+        Begun::Before => git.clear_torn(&next).await.map_err(in_the_way)?,
     };
     if !in_doubt.is_empty() {
         let named: Vec<String> = in_doubt.iter().map(|file| pathspec(file)).collect();
@@ -310,7 +311,7 @@ async fn bring_in(
         ))
         .fact("files", in_doubt));
     }
-    git.can_move_to(&next).await.map_err(|error| in_the_way(into, "no branch was moved", error))?;
+    git.can_move_to(&next).await.map_err(in_the_way)?;
     // It holds the lock for as long as it lives: whoever comes after a kill waits for it.
     let hand = alone.try_clone().map_or_else(|_| Stdio::null(), Stdio::from);
     git.fast_forward(into, &next, hand).await.map_err(|error| {

@@ -21,10 +21,12 @@ const UNDER_WAY: [(&str, &str); 5] = [
 ];
 
 /// How many names one git is given.
-const AT_ONCE: usize = 500;
+pub(super) const AT_ONCE: usize = 500;
 
 /// A file that differs between two commits.
 pub(super) struct Change {
+    /// Its mode in the first; zeros where it is new.
+    pub(super) mode_before: String,
     /// Its mode in the second; zeros where it is gone.
     pub(super) mode: String,
     /// `A`, `D`, `M` or `T`.
@@ -43,10 +45,9 @@ impl Git {
 
     /// Whether the files of the project would let the head move to this commit. Changes nothing.
     pub async fn can_move_to(&self, commit: &str) -> Result<(), GitError> {
-        let strangers = self.strangers(commit).await?;
-        if !strangers.is_empty() {
-            return Err(GitError::InTheWay(strangers));
-        }
+        let changes = self.changes("HEAD", commit).await?;
+        let added = changes.iter().filter(|change| change.how == 'A');
+        self.check_free(added, &HashSet::new()).await?;
         self.git(&self.root, &["read-tree", "-m", "-u", "-n", "HEAD", commit]).await.map(drop)
     }
 
@@ -101,25 +102,28 @@ impl Git {
         if self.contains("HEAD", commit).await { Ok(()) } else { Err(failed(&args, &output)) }
     }
 
-    /// What is here, unknown to git or ignored by it, where this commit adds something: of a folder its name, with a slash.
-    async fn strangers(&self, commit: &str) -> Result<Vec<String>, GitError> {
+    /// Refuses what is here, unknown to git or ignored by it, where these files come, except for what is `ours`: of a
+    /// folder it says the name, with a slash.
+    pub(super) async fn check_free(
+        &self,
+        coming: impl Iterator<Item = &Change>,
+        ours: &HashSet<&Path>,
+    ) -> Result<(), GitError> {
         let top = self.top().await?;
-        let changes = self.changes("HEAD", commit).await?;
-        let added = changes.iter().filter(|change| change.how == 'A');
-        let places: BTreeSet<PathBuf> = added.filter_map(|change| stands_at(&top, change)).collect();
+        let places: BTreeSet<PathBuf> = coming.filter_map(|change| stands_at(&top, change)).collect();
         let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
         let mut found = Vec::new();
         for places in places.chunks(AT_ONCE) {
             let mut args = ["--literal-pathspecs", "ls-files", "-z", "--"].map(OsStr::new).to_vec();
             args.extend(places.iter().map(|place| place.as_os_str()));
             let known = self.bytes(&top, &args).await?;
-            let known: HashSet<&Path> = names(&known).map(Path::new).collect();
+            let known: HashSet<&Path> = names(&known).map(Path::new).chain(ours.iter().copied()).collect();
             for place in places.iter().filter(|place| has_stranger(&top, place, &known)) {
                 let slash = if is_folder(&top.join(place)) { "/" } else { "" };
                 found.push(format!("{}{slash}", place.display()));
             }
         }
-        Ok(found)
+        if found.is_empty() { Ok(()) } else { Err(GitError::InTheWay(found)) }
     }
 
     /// The files that differ between two commits.
@@ -131,8 +135,9 @@ impl Git {
         // `:100644 160000 1234 5678 T`, then the name.
         while let (Some(how), Some(path)) = (fields.next(), fields.next()) {
             let how = how.to_string_lossy();
-            let [_, mode, _, object, how] = how.split(' ').collect::<Vec<_>>()[..] else { continue };
+            let [before, mode, _, object, how] = how.split(' ').collect::<Vec<_>>()[..] else { continue };
             changes.push(Change {
+                mode_before: before.trim_start_matches(':').to_owned(),
                 mode: mode.to_owned(),
                 object: object.to_owned(),
                 how: how.chars().next().unwrap_or_default(),
@@ -166,18 +171,18 @@ pub(super) fn names(said: &[u8]) -> impl Iterator<Item = &OsStr> {
     whole.into_iter().flat_map(|said| said.split(|byte| *byte == 0)).map(OsStr::from_bytes)
 }
 
-/// What stands where a file will be added, or in place of a folder above it.
-fn stands_at(top: &Path, added: &Change) -> Option<PathBuf> {
+/// What stands where a file will be written, or in place of a folder above it.
+fn stands_at(top: &Path, coming: &Change) -> Option<PathBuf> {
     let mut place = PathBuf::new();
-    for name in &added.path {
+    for name in &coming.path {
         place.push(name);
         let found = top.join(&place).symlink_metadata().ok()?;
         if !found.is_dir() {
             return Some(place);
         }
     }
-    // A submodule comes into a folder that is there and leaves the files in it alone.
-    (added.mode != GITLINK).then_some(place)
+    // A submodule comes into a folder that is there, or leaves it, and the files in it alone.
+    (coming.mode != GITLINK && coming.mode_before != GITLINK).then_some(place)
 }
 
 /// Whether a folder is here, and no link to one.

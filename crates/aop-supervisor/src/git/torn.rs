@@ -1,56 +1,84 @@
 //! A checkout that was torn: git was killed, or the disk was full, while it wrote the files of a merge. What it has written
-//! is taken away, so that it can begin again; what may be a person's stays. A file that goes is a beginning of what the
+//! is undone, so that it can begin again; what may be a person's stays. A file that goes is a beginning of what the
 //! merge has at its place, or all that it or the head has there: nothing in it is anybody's work. One of the head's that
 //! only lacks its end was cut by a person, for all that anybody can tell.
 
-use super::checkout::names;
+use super::checkout::{AT_ONCE, Change, names};
 use super::{Git, GitError};
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 impl Git {
-    /// Clears away what git has written of this commit before it was cut off. Where a file is neither as the head has it
-    /// nor as the commit does, nothing is cleared; those files.
+    /// Clears away what git has written of this commit before it was cut off: what the head has is as there, the rest is
+    /// gone. Where a file is neither as the head has it nor as the commit does, nothing is cleared; those files. Nor is
+    /// anything where something else would keep the head from moving.
     pub(crate) async fn clear_torn(&self, commit: &str) -> Result<Vec<String>, GitError> {
         let top = self.top().await?;
+        // Files that only look changed are none. It says that it found others by its exit code.
+        let _ = self.git(&top, &["update-index", "-q", "--refresh"]).await;
         let changed = self.differing(&["diff-files"]).await?;
         let staged = self.differing(&["diff-index", "--cached", "HEAD"]).await?;
         let staged_other = self.differing(&["diff-index", "--cached", commit]).await?;
-        let (mut torn, mut in_doubt) = (Vec::new(), Vec::new());
-        for change in self.changes("HEAD", commit).await? {
-            let (place, path) = (top.join(&change.path), change.path);
-            if staged.contains(&path) {
+        let (mut touched, mut torn, mut in_doubt) = (Vec::new(), Vec::new(), Vec::new());
+        let changes = self.changes("HEAD", commit).await?;
+        for change in &changes {
+            let path = &*change.path;
+            if staged.contains(path) {
                 // The index is written when all files are: with it this one is as the commit has it.
-                in_doubt.extend(staged_other.contains(&path).then(|| path.display().to_string()));
+                in_doubt.extend(staged_other.contains(path).then(|| path.display().to_string()));
                 continue;
             }
-            let is_touched = change.how == 'A' || changed.contains(&path);
+            if change.how != 'A' && !changed.contains(path) {
+                continue;
+            }
+            touched.push(change);
             // What is gone is in the head; folders are no files that git was writing.
-            if !is_touched || !is_file_of(&top, &path) {
+            if !is_file_of(&top, path) {
                 continue;
             }
-            let is_torn = match self.likeness("HEAD", &path, &place).await {
+            let place = top.join(path);
+            let is_torn = match self.likeness("HEAD", path, &place).await {
                 Likeness::Same => true,
                 Likeness::Beginning => false,
-                Likeness::Other => self.likeness(commit, &path, &place).await != Likeness::Other,
+                Likeness::Other => self.likeness(commit, path, &place).await != Likeness::Other,
             };
             if is_torn {
-                torn.push(place);
+                torn.push(change);
             } else {
                 in_doubt.push(path.display().to_string());
             }
         }
         if in_doubt.is_empty() {
-            for place in torn {
-                std::fs::remove_file(&place).map_err(|error| GitError::Failed {
-                    command: format!("rm {}", place.display()),
-                    said: error.to_string(),
-                })?;
-            }
+            let ours = torn.iter().map(|change| &*change.path).collect();
+            self.check_free(touched.into_iter(), &ours).await?;
+            // With files in the index that are not merged no head moves.
+            self.git(&top, &["read-tree", "-m", "-n", "HEAD"]).await?;
+            self.undo(&top, &torn).await?;
         }
         Ok(in_doubt)
+    }
+
+    /// Brings these files back to what the head has.
+    async fn undo(&self, top: &Path, torn: &[&Change]) -> Result<(), GitError> {
+        let (added, known): (Vec<&Change>, Vec<&Change>) = torn.iter().partition(|change| change.how == 'A');
+        for change in added {
+            let place = top.join(&change.path);
+            std::fs::remove_file(&place).map_err(|error| GitError::Failed {
+                command: format!("rm {}", place.display()),
+                said: error.to_string(),
+            })?;
+            // Empty folders go too: one may stand where the head has a file. What is in use stays, and ends it.
+            let folders = change.path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
+            let _ = folders.map(|folder| std::fs::remove_dir(top.join(folder))).find(Result::is_err);
+        }
+        for known in known.chunks(AT_ONCE) {
+            let mut args = ["checkout-index", "--force", "--index", "--"].map(OsStr::new).to_vec();
+            args.extend(known.iter().map(|change| change.path.as_os_str()));
+            self.bytes(top, &args).await?;
+        }
+        Ok(())
     }
 
     async fn differing(&self, how: &[&str]) -> Result<HashSet<PathBuf>, GitError> {
@@ -97,9 +125,9 @@ fn is_file_of(top: &Path, path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::git::Git;
     use crate::git::checkout::tests::{ahead, write};
     use crate::git::tests::{git, project};
+    use crate::git::{Git, GitError};
     use std::path::Path;
 
     const NEW: &str = "one\ntwo\nthree\n";
@@ -202,12 +230,70 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_keeps_the_head_from_moving_keeps_all_that_is_there() {
+        for name in ["other", "deep/added"] {
+            let (dir, project) = about_to_move();
+            let root = dir.path();
+            write(root, ".git/info/exclude", "mine\n");
+            let _ = std::fs::remove_file(root.join(name));
+            write(root, &format!("{name}/mine"), "mine\n");
+            // Both are torn, or look like it.
+            write(root, "changed", NEW);
+            write(root, "added", "one\n");
+            write(root, "removed", "old\n");
+            match project.clear_torn("next").await.unwrap_err() {
+                GitError::InTheWay(files) => assert_eq!(files, [format!("{name}/")]),
+                error => panic!("{error}"),
+            }
+            for (name, text) in [("changed", NEW), ("added", "one\n"), ("removed", "old\n")] {
+                assert_eq!(std::fs::read_to_string(root.join(name)).unwrap(), text, "{name}");
+            }
+            std::fs::remove_dir_all(root.join(name)).unwrap();
+            moves(root, &project).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_torn_file_of_the_head_is_as_the_head_has_it() {
+        let (dir, project) = about_to_move();
+        let root = dir.path();
+        write(root, "changed", "one\n");
+        write(root, "added", "one\n");
+        write(root, "removed", "old\n");
+        assert_eq!(project.clear_torn("next").await.unwrap(), [""; 0]);
+        assert_eq!(git(root, &["status", "--porcelain"]), "");
+        assert_eq!(std::fs::read_to_string(root.join("changed")).unwrap(), "old\n");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_a_torn_checkout_made_of_a_file_is_written_anew() {
+        let (dir, project, _) = project();
+        let root = dir.path();
+        write(root, "file", "old\n");
+        write(root, "folder/file", "old\n");
+        git(root, &["add", "--all"]);
+        git(root, &["commit", "--quiet", "-m", "old"]);
+        ahead(root, || {
+            std::fs::remove_file(root.join("file")).unwrap();
+            std::fs::remove_dir_all(root.join("folder")).unwrap();
+            write(root, "file/below", NEW);
+            write(root, "folder", NEW);
+            write(root, "deep/added", NEW);
+        });
+        std::fs::remove_file(root.join("file")).unwrap();
+        std::fs::remove_dir_all(root.join("folder")).unwrap();
+        write(root, "file/below", "one\n");
+        write(root, "folder", "one\n");
+        moves(root, &project).await;
+    }
+
+    #[tokio::test]
     async fn nothing_behind_a_link_is_cleared_away() {
         let (dir, project) = about_to_move();
         let elsewhere = tempfile::TempDir::new().unwrap();
         write(elsewhere.path(), "added", NEW);
         std::os::unix::fs::symlink(elsewhere.path(), dir.path().join("deep")).unwrap();
-        project.clear_torn("next").await.unwrap();
+        project.clear_torn("next").await.unwrap_err();
         assert!(elsewhere.path().join("added").exists());
         project.can_move_to("next").await.unwrap_err();
     }
