@@ -57,6 +57,8 @@ impl Worker {
             }))
             .map_err(|error| explain(path, &error))?;
         let lock = open_lock(path)?;
+        // Both were opened by their path. Kept, one on another file would pass every check once ours is back in its place.
+        site.check()?;
         let (ids, recent) = (Ids::new(), Recent::default());
         Ok(Worker { site, connection, lock, clock, ids, recent, tail, pages, erased })
     }

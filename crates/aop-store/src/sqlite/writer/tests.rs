@@ -306,6 +306,27 @@ fn a_process_that_does_not_let_go_of_the_store_is_named_and_stops_nobody_for_eve
 }
 
 #[test]
+fn nothing_is_written_to_a_file_that_had_taken_the_place_of_the_store_for_a_while() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let [place, gone, other] = [".aop", "gone", "other"].map(|name| dir.path().join(name));
+    std::fs::create_dir(&place).unwrap();
+    let writer = writer(&place);
+    let write = |name| writer.write_here(spec(name)).unwrap_or_else(|_| panic!("nobody else writes"));
+    write("a").unwrap();
+    std::fs::rename(&place, &gone).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    drop(open_ready(&place.join("aop.db")).unwrap());
+    // The connection goes with this error, and the next one is opened on what is there now.
+    writer.settle_here().unwrap().unwrap_err();
+    write("b").unwrap_err();
+    assert!(writer.read_here(|_| ()).is_err(), "it is not kept for reading either");
+    std::fs::rename(&place, &other).unwrap();
+    std::fs::rename(&gone, &place).unwrap();
+    write("c").unwrap();
+    assert_eq!((written(&place), written(&other)), (vec!["a".into(), "c".into()], Vec::new()));
+}
+
+#[test]
 fn a_thread_that_serves_many_never_waits_for_a_commit() {
     let dir = tempfile::TempDir::new().unwrap();
     let writer = writer(dir.path());
