@@ -175,16 +175,18 @@ impl Writer {
 
     /// Reads on the connection that writes, if nobody writes or queues for it: it knows what was just committed.
     /// Otherwise gives the work back.
-    pub(super) fn read_here<T, W>(&self, work: W) -> Result<T, W>
+    pub(super) fn read_here<T, W>(&self, work: W) -> Result<Result<T, StoreError>, W>
     where
-        W: FnOnce(&Connection) -> T,
+        W: FnOnce(&Connection) -> Result<T, StoreError>,
     {
         if self.desk.queued.load(Ordering::SeqCst) > 0 {
             return Err(work);
         }
         match self.desk.worker.try_lock().as_deref() {
             // One that could not even be rolled back shows what nobody committed.
-            Ok(Some(worker)) if worker.connection.is_autocommit() => Ok(work(&worker.connection)),
+            Ok(Some(worker)) if worker.connection.is_autocommit() => {
+                Ok(self.desk.site.check().and_then(|()| work(&worker.connection)))
+            }
             Ok(_) | Err(_) => Err(work),
         }
     }

@@ -40,7 +40,7 @@ fn refusal_to_open(dir: &Path) -> (String, String) {
 }
 
 #[test]
-fn a_store_whose_file_was_removed_or_replaced_acknowledges_nothing() {
+fn a_store_whose_file_was_removed_or_replaced_acknowledges_and_shows_nothing() {
     let dir = TempDir::new().unwrap();
     let place = dir.path().join(".aop");
     std::fs::create_dir(&place).unwrap();
@@ -48,16 +48,23 @@ fn a_store_whose_file_was_removed_or_replaced_acknowledges_nothing() {
     wait(world.feature("a"));
     let write = || wait(world.store.acquire_lease("name".into(), "me".into(), 1_000)).map(drop);
     let settle = || wait(world.store.feature(feature_id("a"))).map(drop);
+    let glance = || wait(world.store.inbox(0, 9)).map(drop);
     let unavailable = |what: Result<(), StoreError>| {
         assert!(matches!(what, Err(StoreError::Unavailable { .. })), "{what:?}");
     };
     write().unwrap();
+    // From now on there is a connection for it.
+    settle().unwrap();
     std::fs::rename(&place, dir.path().join("gone")).unwrap();
+    unavailable(settle());
+    unavailable(glance());
     unavailable(write());
     unavailable(wait(world.store.now()).map(drop));
     std::fs::create_dir(&place).unwrap();
     drop(SqliteStore::open(&place, clock()).unwrap());
     unavailable(write());
+    unavailable(settle());
+    unavailable(glance());
     unavailable(wait(world.store.now()).map(drop));
     std::fs::rename(&place, dir.path().join("other")).unwrap();
     std::fs::rename(dir.path().join("gone"), &place).unwrap();
