@@ -9,12 +9,26 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{PostgresOptions, PostgresStore, SqliteStore, Store, SystemClock, TimeSource};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The file below `.aop/` that names the project on PostgreSQL.
 const NAME_FILE: &str = "project";
 
 /// The variable that says where, instead of `aop.yaml`.
 const VARIABLE: &str = "AOP_STORE";
+
+/// How long a write waits for another process that holds the embedded store, in one that stays: as long as on PostgreSQL
+/// for the server. Others wait less, because somebody waits for them.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long whoever opens a store has it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// For one command.
+    Short,
+    /// As long as it runs, with work under way that an error would cut.
+    Long,
+}
 
 /// A place that holds a project.
 #[derive(Debug, Clone)]
@@ -54,7 +68,7 @@ impl Place {
     }
 
     /// Opens it, if it is the one that this folder shows.
-    pub(crate) fn open(&self, dir: &Path) -> Result<Arc<dyn Store>, Refusal> {
+    pub(crate) fn open(&self, dir: &Path, stay: Stay) -> Result<Arc<dyn Store>, Refusal> {
         let (wanted, recorded) = (self.name(), recorded(dir));
         let is_new = matches!(self, Place::Postgres(_)) && wanted.is_none();
         if is_new || wanted != recorded.as_deref() {
@@ -70,7 +84,12 @@ impl Place {
             return Err(Refusal::new(ErrorCode::StoreUnavailable, message)
                 .hint("run `aop init` to go over to it, `aop store copy` to take everything along, or set `store` and AOP_STORE back"));
         }
-        self.open_anyway()
+        match self {
+            Place::Sqlite(dir) if stay == Stay::Long => {
+                Ok(Arc::new(SqliteStore::open_patiently(dir, Arc::new(SystemClock), PATIENCE)?))
+            }
+            _ => self.open_anyway(),
+        }
     }
 
     /// Opens it, whatever the folder shows.

@@ -4,7 +4,7 @@ use crate::agent;
 use crate::cli::{Global, NO_FOLDER};
 use crate::config::{Config, Switch};
 use crate::output::warn;
-use crate::place::Place;
+use crate::place::{Place, Stay};
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::role::{Caller, Role};
@@ -67,10 +67,20 @@ impl Project {
         self.open_as(caller)
     }
 
+    /// The same for a run or a server, which waits longer for another process that writes.
+    pub(crate) fn open_to_stay(self) -> Result<Session, Refusal> {
+        let caller = agent::caller(Role::Human, None)?;
+        self.open_for(caller, Stay::Long)
+    }
+
     /// Opens the store for this caller.
     pub(crate) fn open_as(self, caller: Caller) -> Result<Session, Refusal> {
+        self.open_for(caller, Stay::Short)
+    }
+
+    fn open_for(self, caller: Caller, stay: Stay) -> Result<Session, Refusal> {
         let place = Place::of(&self.dir(), &self.config.store)?;
-        let store = place.open(&self.dir())?;
+        let store = place.open(&self.dir(), stay)?;
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
                 Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}"))

@@ -53,6 +53,7 @@ use serde_json::Value;
 use site::Site;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use submit::EXPIRE_AT_ONCE;
 use tokio::sync::oneshot;
 use turn::Turn;
@@ -73,6 +74,11 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// Opens `.aop/aop.db` below the given `.aop` folder, and creates or migrates it under the write lock.
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Self, StoreError> {
+        Self::open_patiently(dir, clock, connect::BUSY_TIMEOUT)
+    }
+
+    /// The same for somebody whose writes wait this long for another process that does not let go.
+    pub fn open_patiently(dir: &Path, clock: Arc<dyn Clock>, patience: Duration) -> Result<Self, StoreError> {
         let path = dir.join("aop.db");
         let first = connect::open_ready(&path)?;
         let site = Arc::new(Site::of(&path)?);
@@ -80,7 +86,7 @@ impl SqliteStore {
         let wakes = Arc::new(Wakes::new(seq));
         let watcher = watch::Watcher::new(path.clone(), Arc::clone(&wakes));
         let spare = Spare::new(Mutex::new(vec![first]));
-        let turn = Turn::new(&path, connect::BUSY_TIMEOUT);
+        let turn = Turn::new(&path, patience);
         let writer = Writer::new(turn, Arc::clone(&site), Arc::clone(&clock), wakes, Arc::clone(&spare));
         Ok(SqliteStore { site, clock, spare, writer, watcher })
     }

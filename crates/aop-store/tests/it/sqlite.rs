@@ -73,6 +73,18 @@ fn a_store_whose_file_was_removed_or_replaced_acknowledges_and_shows_nothing() {
 }
 
 #[test]
+fn a_store_waits_for_another_process_as_long_as_it_was_opened_for() {
+    let dir = TempDir::new().unwrap();
+    let patience = std::time::Duration::from_millis(7);
+    let store = SqliteStore::open_patiently(dir.path(), clock(), patience).unwrap();
+    let lock = std::fs::File::options().write(true).open(dir.path().join("write.lock")).unwrap();
+    lock.lock().unwrap();
+    let write = aop_store::Store::acquire_lease(&store, "name".into(), "me".into(), 1_000);
+    let error = wait(write).unwrap_err().to_string();
+    assert!(error.contains("has not let go of it for 7ms"), "{error}");
+}
+
+#[test]
 fn two_stores_on_one_file_answering_at_once_have_one_winner() {
     let dir = TempDir::new().unwrap();
     let worlds = [world(dir.path()), world(dir.path())];

@@ -71,7 +71,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
     let project = Project::find(global)?;
     let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
     let name = root.file_name().map_or_else(|| "aop".to_owned(), |name| name.to_string_lossy().into_owned());
-    let session = project.open()?;
+    let session = project.open_to_stay()?;
     let tls = args.tls_cert.clone().zip(args.tls_key.clone());
     let tls = tls.map(|(certificate, key)| TlsFiles { certificate, key });
     if !args.listen.ip().is_loopback() && tls.is_none() {

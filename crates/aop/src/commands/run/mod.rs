@@ -89,7 +89,7 @@ pub(crate) fn resume(global: &Global, screen: &Screen, args: ResumeArgs) -> Comm
 }
 
 fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -> CommandResult {
-    let session = Project::find(global)?.open()?;
+    let session = Project::find(global)?.open_to_stay()?;
     let settings = settings(&session, how)?;
     let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
     let bell = session.project.config.notify.bell && !how.no_bell;
