@@ -41,7 +41,8 @@ pub(crate) struct Closed {
 pub(crate) enum Waited {
     /// The question has come to its end.
     Closed(Closed),
-    /// The wait was interrupted; the question stays open. Without one, before it was known to be stored.
+    /// The wait was interrupted; the question stays open. Without one, before it was known to be stored: then the
+    /// session is to be forgotten, for dropping it would wait for the store and might ask yet.
     Left(Option<Question>),
 }
 
@@ -51,7 +52,8 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
     let mut interrupts = session.notice_interrupts()?;
     let Some(question) = create(session, asking, &mut interrupts)? else {
         talk(&format!(
-            "Stopped before the question was stored: the store was busy. To ask it, {}.",
+            "Stopped while the store was busy: the question may be stored or not. To find out and go on, {}; \
+             it is asked once.",
             again(&asking.operation)
         ));
         return Ok(Waited::Left(None));

@@ -190,7 +190,7 @@ impl Session {
     }
 
     /// The same, where the store may be busy for long. `None` when it was interrupted and still is: the operation id tells
-    /// later whether the request was committed.
+    /// later whether the request was committed, and the session is not to be dropped, which would wait for that.
     pub(crate) fn submit_patiently(
         &self,
         interrupts: &mut Interrupts,

@@ -71,7 +71,13 @@ pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     };
     let closed = match put(&session, &asking)? {
         Waited::Closed(closed) => closed,
-        Waited::Left(question) => return Ok(left(args, &asking.operation, question.as_ref())),
+        Waited::Left(question) => {
+            let reply = left(args, &asking.operation, question.as_ref());
+            if question.is_none() {
+                std::mem::forget(session);
+            }
+            return Ok(reply);
+        }
     };
     let reply = reply(args, &asking.operation, &closed);
     closed.delivered(&session)?;

@@ -22,6 +22,7 @@ fn an_ask_that_waits_for_the_store_ends_when_it_is_told_to() {
         let run = wait(asking);
         assert_eq!(run.code, Some(130), "{run:?}");
         let data = &run.envelope()["data"];
+        assert!(run.stderr.contains("may be stored or not"), "{run:?}");
         assert_eq!(data["hint"], "run the same command with --operation-id mine", "{run:?}");
     }
 }

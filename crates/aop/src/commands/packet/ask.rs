@@ -62,7 +62,12 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     };
     let closed = match put(&session, &asking)? {
         Waited::Closed(closed) => closed,
-        Waited::Left(_) => return Ok(told(&GateState::Missing, Some(gate)).exit(INTERRUPTED)),
+        Waited::Left(question) => {
+            if question.is_none() {
+                std::mem::forget(session);
+            }
+            return Ok(told(&GateState::Missing, Some(gate)).exit(INTERRUPTED));
+        }
     };
     let Some(record) = record(gate, &closed)? else { return Ok(told(&GateState::Missing, Some(gate))) };
     // Looked up again: the project may have changed while the human thought.
