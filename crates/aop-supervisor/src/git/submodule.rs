@@ -31,14 +31,22 @@ impl Git {
                 continue;
             }
             let known = ["for-each-ref", "--count=1", "--contains", commit, "refs/remotes"];
-            if !self.git(&there, &known).await?.is_empty() {
+            if !self.git(&there, &known).await?.is_empty()
+                || self.is_released(["-C".as_ref(), there.as_os_str()], commit).await
+            {
                 continue;
             }
             let (path, shown) = (change.path.display(), there.display());
+            let fetch = match here.join(".git").exists() {
+                true => {
+                    format!(", or get it with `git -C {} fetch --tags` where a remote has it", here.display())
+                }
+                false => String::new(),
+            };
             return Err(GitError::Unusable {
                 message: format!("the submodule {path} is at {commit}, which is in {shown} and on no remote"),
                 hint: format!(
-                    "push it, as in `git -C {shown} push origin {commit}:refs/heads/{}`, then merge again; nothing was changed",
+                    "push it, as in `git -C {shown} push origin {commit}:refs/heads/{}`{fetch}, then merge again; nothing was changed",
                     Git::branch(feature)
                 ),
             });
@@ -77,8 +85,12 @@ impl Git {
             all.extend(args.iter().map(Into::into));
             all
         };
+        let is_released =
+            self.is_released(["--git-dir".as_ref(), submodule.folder.as_os_str()], "HEAD").await;
         // Tags come from the remote too.
-        let args = ["rev-list", "--exclude=refs/tags/*", "--all", "HEAD", "--not", "--remotes"];
+        let mut args = vec!["rev-list", "--exclude=refs/tags/*", "--glob=refs/*"];
+        args.extend((!is_released).then_some("HEAD"));
+        args.extend(["--not", "--remotes"]);
         let Ok(commits) = self.bytes(&self.root, &within(&submodule.folder, &args)).await else {
             return Ok(true);
         };
@@ -91,6 +103,29 @@ impl Git {
         }
         Ok(false)
     }
+
+    /// Whether a commit of a submodule came with a tag: one has it, and it was not made here.
+    async fn is_released(&self, of: [&OsStr; 2], commit: &str) -> bool {
+        let ask = async |args: &[&str]| {
+            let args: Vec<&OsStr> = of.into_iter().chain(args.iter().map(OsStr::new)).collect();
+            let said = self.bytes(&self.root, &args).await.ok()?;
+            Some(String::from_utf8_lossy(&said).into_owned())
+        };
+        let tags = ask(&["for-each-ref", "--count=1", "--contains", commit, "refs/tags"]).await;
+        let commit = ask(&["rev-parse", "--verify", commit]).await;
+        // What the head was at, and how it came there.
+        let moves = ask(&["log", "--walk-reflogs", "--format=%H %gs", "HEAD"]).await;
+        let (Some(tags), Some(commit), Some(moves)) = (tags, commit, moves) else { return false };
+        let moves = moves.lines().filter_map(|line| line.split_once(' '));
+        let mut to_it = moves.filter(|(to, _)| *to == commit.trim()).map(|(_, how)| how);
+        !tags.is_empty() && to_it.all(is_going)
+    }
+}
+
+/// Whether the head, by what git noted, went to a commit that was there already.
+fn is_going(how: &str) -> bool {
+    ["checkout:", "clone:", "reset:"].iter().any(|way| how.starts_with(way))
+        || how.ends_with(": Fast-forward")
 }
 
 /// Whether a submodule is in this folder and has the commit.
@@ -182,5 +217,41 @@ mod tests {
         std::fs::remove_file(sub.join("unknown")).unwrap();
         assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
         assert!(!worktree.exists());
+    }
+
+    #[tokio::test]
+    async fn a_submodule_at_a_tag_that_is_on_no_branch_is_on_its_remote() {
+        let (remote, dir, project, id, worktree) = with_submodule().await;
+        git(remote.path(), &["switch", "--quiet", "--detach"]);
+        let released = commit(remote.path(), "release");
+        git(remote.path(), &["tag", "v1"]);
+        let sub = worktree.join("sub");
+        git(&sub, &["fetch", "--quiet", "--tags"]);
+        git(&sub, &["checkout", "--quiet", "v1"]);
+        let work = project.commit_all(&id, "built").await.unwrap();
+        let merge = project.prepare_merge(&work, "merge").await.unwrap();
+        project.check_submodules(&id, &merge).await.unwrap();
+        project.fast_forward("main", &merge, std::process::Stdio::null()).await.unwrap();
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
+        git(dir.path(), &[&FILES[..], &["submodule", "--quiet", "update"]].concat());
+        assert_eq!(git(&dir.path().join("sub"), &["rev-parse", "HEAD"]), released);
+    }
+
+    #[tokio::test]
+    async fn a_tag_that_was_made_here_brings_no_commit_to_a_remote() {
+        let (_remote, _dir, project, id, worktree) = with_submodule().await;
+        let sub = worktree.join("sub");
+        commit(&sub, "new");
+        git(&sub, &["tag", "v1"]);
+        let work = project.commit_all(&id, "built").await.unwrap();
+        let merge = project.prepare_merge(&work, "merge").await.unwrap();
+        let error = project.check_submodules(&id, &merge).await.unwrap_err();
+        assert_eq!(project.remove_worktree(&id).await.unwrap().len(), 1);
+        // Somebody brings it there by its tag; then the second way of the hint helps.
+        git(&sub, &["push", "--quiet", "origin", "v1"]);
+        let command = told(&error).1.split('`').nth(3).unwrap();
+        assert!(std::process::Command::new("sh").args(["-c", command]).status().unwrap().success());
+        project.check_submodules(&id, &merge).await.unwrap();
     }
 }
