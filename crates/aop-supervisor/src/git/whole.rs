@@ -44,7 +44,9 @@ impl Git {
 
     /// Refuses a repository that is new among what was added and is no submodule.
     pub(super) async fn check_whole(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
-        let said = self.git(worktree, &["diff", "--cached", "--raw", "--no-renames", "-z"]).await?;
+        // Said each time: the user's settings may hide repositories.
+        let args = ["diff", "--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z"];
+        let said = self.git(worktree, &args).await?;
         let mut fields = said.split_terminator('\0');
         let mut added = Vec::new();
         // `:100644 160000 1234 5678 T`, then the name.
@@ -149,6 +151,17 @@ mod tests {
         std::fs::remove_file(worktree.join("a")).unwrap();
         projects_git.commit_all(&id, "built").await.unwrap();
         assert_eq!(git(&worktree, &["ls-tree", "--name-only", "HEAD"]), ".gitattributes");
+    }
+
+    #[tokio::test]
+    async fn a_repository_inside_the_worktree_is_found_whatever_git_is_set_to() {
+        let (folder, projects_git, id) = project();
+        git(folder.path(), &["config", "diff.ignoreSubmodules", "all"]);
+        let inner = projects_git.ensure_worktree(&id).await.unwrap().join("lib");
+        git(folder.path(), &["init", "-q", inner.to_str().unwrap()]);
+        git(&inner, &["commit", "-qm", "inner", "--allow-empty"]);
+        let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
+        assert!(refused.contains("lib is a repository of its own"), "{refused}");
     }
 
     #[tokio::test]
