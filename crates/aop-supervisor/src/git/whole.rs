@@ -1,7 +1,7 @@
 //! What may be committed of a worktree: all of it, so that nothing only seems to be kept. A file in the middle of a merge
 //! would be taken for resolved, and of a repository inside the worktree only the name of a commit would be kept.
 
-use super::checkout::{GITLINK, names};
+use super::checkout::{AT_ONCE, GITLINK, names};
 use super::{Git, GitError};
 use aop_kernel::ids::FeatureId;
 use std::ffi::OsStr;
@@ -14,10 +14,21 @@ impl Git {
         let said = self.bytes(worktree, &["ls-files", "--unmerged", "-z"]).await?;
         // `100644 1234 2`, a tab, then the name.
         let paths = names(&said).filter_map(|entry| entry.as_bytes().splitn(2, |byte| *byte == b'\t').nth(1));
-        let paths = paths.map(|path| Path::new(OsStr::from_bytes(path)));
-        let left = paths.filter(|path| has_marks(&worktree.join(path)));
-        let mut left: Vec<String> = left.map(|path| path.display().to_string()).collect();
-        left.dedup();
+        let mut paths: Vec<&OsStr> = paths.map(OsStr::from_bytes).collect();
+        paths.dedup();
+        let mut left = Vec::new();
+        for paths in paths.chunks(AT_ONCE) {
+            let mut args = ["check-attr", "-z", "conflict-marker-size", "--"].map(OsStr::new).to_vec();
+            args.extend(paths);
+            let said = self.bytes(worktree, &args).await?;
+            // The name, the attribute, its value.
+            for (path, size) in paths.iter().zip(names(&said).skip(2).step_by(3)) {
+                let size = size.to_str().and_then(|size| size.parse().ok()).filter(|size| *size > 0);
+                if has_marks(&worktree.join(path), size.unwrap_or(MARK).min(MARK)) {
+                    left.push(path.display().to_string());
+                }
+            }
+        }
         if left.is_empty() {
             return Ok(());
         }
@@ -85,17 +96,18 @@ fn own_repository(feature: &FeatureId, worktree: &Path, name: &str) -> GitError 
     }
 }
 
-/// The least that a mark is long; an attribute can make it longer.
-const MARK: &[u8] = b"<<<<<<<";
+/// How long a mark is, unless an attribute says otherwise.
+const MARK: usize = 7;
 
-/// Whether a merge's marks stand in a file, as far as anybody can tell.
-fn has_marks(path: &Path) -> bool {
+/// Whether a merge's marks, of this length or longer, stand in a file, as far as anybody can tell.
+fn has_marks(path: &Path, least: usize) -> bool {
     // In a folder or a link there are none, and what is gone was resolved by that.
     if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
         return false;
     }
     let is_mark = |line: &[u8]| {
-        line.starts_with(MARK) && line.iter().find(|byte| **byte != b'<').is_none_or(u8::is_ascii_whitespace)
+        let length = line.iter().take_while(|byte| **byte == b'<').count();
+        length >= least && line.get(length).is_none_or(u8::is_ascii_whitespace)
     };
     aop_store::read_file(path).map_or(true, |text| text.split(|byte| *byte == b'\n').any(is_mark))
 }
@@ -112,7 +124,8 @@ mod tests {
     /// A worktree in the middle of a merge that conflicts in this file.
     async fn in_conflict(file: &OsStr) -> (tempfile::TempDir, Git, FeatureId, PathBuf) {
         let (folder, projects_git, id) = project();
-        std::fs::write(folder.path().join(".gitattributes"), "long conflict-marker-size=32\n").unwrap();
+        let sizes = "long conflict-marker-size=32\nshort conflict-marker-size=5\n";
+        std::fs::write(folder.path().join(".gitattributes"), sizes).unwrap();
         git(folder.path(), &["add", "--all"]);
         git(folder.path(), &["commit", "-qm", "attributes"]);
         let worktree = projects_git.ensure_worktree(&id).await.unwrap();
@@ -132,8 +145,8 @@ mod tests {
 
     #[tokio::test]
     async fn conflicts_are_not_committed_unless_somebody_resolved_them() {
-        // One whose marks are longer, and one whose name is no text.
-        for file in [&b"a"[..], b"long", b"caf\xe9.txt"] {
+        // One whose marks are longer, one whose are shorter, and one whose name is no text.
+        for file in [&b"a"[..], b"long", b"short", b"caf\xe9.txt"] {
             let file = OsStr::from_bytes(file);
             let (_folder, projects_git, id, worktree) = in_conflict(file).await;
             let before = projects_git.head(&worktree).await.unwrap();
