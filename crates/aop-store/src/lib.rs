@@ -35,6 +35,6 @@ pub use port::{
 pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
 pub use projection::{Files, ProjectionError, Projector};
 pub use record::Record;
-pub use service::{Items, Service};
+pub use service::{Items, Service, fresh_operation};
 pub use shelf::{Expect, Shelf};
 pub use sqlite::SqliteStore;

@@ -15,6 +15,7 @@ use aop_kernel::{Envelope, Refusal};
 use serde::Serialize;
 use serde_json::Value;
 use std::sync::Arc;
+use ulid::Ulid;
 
 /// A store together with the rules its project is run by.
 #[derive(Clone)]
@@ -30,6 +31,11 @@ pub struct Service {
 pub struct Items<T> {
     /// What is listed.
     pub items: Vec<T>,
+}
+
+/// A name for an operation whose caller gave it none. Every door makes them alike, and so does the benchmark.
+pub fn fresh_operation() -> String {
+    format!("op_{}", Ulid::generate())
 }
 
 impl Service {

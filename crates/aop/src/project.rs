@@ -10,7 +10,7 @@ use aop_kernel::lifecycle::Request;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Projector, Receipt, Service, Store};
+use aop_store::{Projector, Receipt, Service, Store, fresh_operation};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -253,6 +253,6 @@ fn by_state(code: ErrorCode) -> bool {
 pub(crate) fn operation_id(given: Option<&str>) -> Result<OperationId, Refusal> {
     match given {
         Some(text) => OperationId::parse(text),
-        None => OperationId::parse(&format!("op_{}", ulid::Ulid::generate())),
+        None => OperationId::parse(&fresh_operation()),
     }
 }

@@ -10,7 +10,7 @@ use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::Caller;
 use aop_kernel::tools::{QuestionFilter, Tool, lone_feature, parse, question_request};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{QuestionPage, Record};
+use aop_store::{QuestionPage, Record, fresh_operation};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::rejection::QueryRejection;
@@ -228,7 +228,7 @@ pub(super) fn own(caller: &Caller) -> Option<FeatureId> {
 fn operation(input: &mut Map<String, Value>) -> Result<OperationId, Refusal> {
     match input.get("operation_id") {
         None | Some(Value::Null) => {
-            let fresh = OperationId::parse(&format!("op_{}", ulid::Ulid::generate()))?;
+            let fresh = OperationId::parse(&fresh_operation())?;
             input.insert("operation_id".into(), json!(fresh));
             Ok(fresh)
         }

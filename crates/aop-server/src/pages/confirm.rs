@@ -1,7 +1,6 @@
 //! Taking a question back, or asking it again: each on a page that says what will happen, because neither can be
 //! undone by pressing a key once more.
 
-use super::question::fresh_operation;
 use super::shell::{Here, Shell, Waiting};
 use super::{Page, page};
 use crate::http::auth::{SignedForm, Visitor};
@@ -12,6 +11,7 @@ use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
+use aop_store::fresh_operation;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};

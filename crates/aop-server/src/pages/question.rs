@@ -15,6 +15,7 @@ use aop_kernel::question::{Asked, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
+use aop_store::fresh_operation;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -149,11 +150,6 @@ impl Late {
         };
         Late { title, message: format!("Your answer was not used: {message}"), kept: form.kept() }
     }
-}
-
-/// One operation for each form that was shown: a double click is one answer.
-pub(super) fn fresh_operation() -> String {
-    format!("op_{}", ulid::Ulid::generate())
 }
 
 async fn view(

@@ -5,11 +5,10 @@ use aop_kernel::ids::QuestionId;
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
-use aop_store::{Service, Store};
+use aop_store::{Service, Store, fresh_operation};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use ulid::Ulid;
 
 /// The store with rules under which nothing expires.
 pub(crate) fn service(store: Arc<dyn Store>) -> Service {
@@ -21,11 +20,6 @@ pub(crate) fn service(store: Arc<dyn Store>) -> Service {
 /// Calls a tool; what it tells.
 pub(crate) async fn call(service: &Service, tool: Tool, input: &Value) -> Envelope {
     service.call(tool, &Caller::new(Role::Human), input, "bench").await.unwrap()
-}
-
-/// The name of an operation, as commands and HTTP make them.
-pub(crate) fn operation() -> String {
-    format!("op_{}", Ulid::generate())
 }
 
 /// The question that a call told of.
@@ -42,6 +36,6 @@ pub(crate) fn question_id(told: &Envelope) -> QuestionId {
 }
 
 pub(crate) async fn create(service: &Service, feature: &str) {
-    let input = json!({"feature_id": feature, "title": "bench", "operation_id": operation()});
+    let input = json!({"feature_id": feature, "title": "bench", "operation_id": fresh_operation()});
     call(service, Tool::FeatureCreate, &input).await;
 }

@@ -1,13 +1,13 @@
 //! A pile of questions, raised, listed and answered one by one: in our store, or in the bare database.
 
-use crate::calls::{call, operation, question_id};
+use crate::calls::{call, question_id};
 use crate::place::Place;
 use crate::wait::wait;
 use crate::ways::floor::Bare;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
-use aop_store::{QuestionPage, Service};
+use aop_store::{QuestionPage, Service, fresh_operation};
 use serde_json::{Value, json};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ impl Desk for Ours {
         let input = json!({"feature_id": format!("ask-{number}"), "role": "human", "session_id": "bench",
             "question_type": "clarification", "prompt": PROMPT,
             "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-            "operation_id": operation()});
+            "operation_id": fresh_operation()});
         let parsed = parse(Tool::QuestionCreate, &Caller::new(Role::Human), &input, "bench", &self.0.rules);
         let Call::Mutate(request) = parsed.unwrap() else { unreachable!("asking changes something") };
         let receipt = wait(self.0.submit(request.bringing_feature(PROMPT.to_owned()))).unwrap();
@@ -104,7 +104,7 @@ impl Desk for Ours {
         let open = |question: &Question| Open {
             id: question.id.to_string(),
             answer: json!({"feature_id": question.feature_id, "question_id": question.id, "answer": "this",
-                "answered_by": "bench", "operation_id": operation()}),
+                "answered_by": "bench", "operation_id": fresh_operation()}),
         };
         questions.iter().map(open).collect()
     }

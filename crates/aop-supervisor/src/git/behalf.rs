@@ -29,7 +29,7 @@ impl Git {
 
     /// The feature whose worktree this is.
     pub(super) fn feature_at(&self, folder: &Path) -> Option<FeatureId> {
-        let below = folder.strip_prefix(self.root.join(".aop").join("worktrees")).ok()?;
+        let below = folder.strip_prefix(self.worktrees_folder()).ok()?;
         FeatureId::parse(below.components().next()?.as_os_str().to_str()?).ok()
     }
 }

@@ -119,9 +119,14 @@ impl Git {
         format!("aop/{feature}")
     }
 
+    /// Where all worktrees are.
+    fn worktrees_folder(&self) -> PathBuf {
+        self.root.join(".aop").join("worktrees")
+    }
+
     /// Where a feature is worked on.
     pub fn worktree(&self, feature: &FeatureId) -> PathBuf {
-        self.root.join(".aop").join("worktrees").join(feature.as_str())
+        self.worktrees_folder().join(feature.as_str())
     }
 
     /// The worktree of a feature, made when it is missing, on its own branch off the head.
@@ -195,7 +200,7 @@ impl Git {
 
     /// The worktrees that were made and are there.
     fn standing(&self) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.root.join(".aop").join("worktrees"));
+        let entries = std::fs::read_dir(self.worktrees_folder());
         let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
         let made = paths.filter(|path| path.extension().is_some_and(|extension| extension == "whole"));
         made.map(|path| path.with_extension("")).filter(|path| path.is_dir()).collect()
@@ -426,7 +431,7 @@ impl Git {
         command.args(args).current_dir(folder).kill_on_drop(true);
         command.env_clear().envs(environment::of(std::env::vars_os()));
         // A worktree that has lost its link is nobody's, and not the project's own checkout above it.
-        command.env("GIT_CEILING_DIRECTORIES", self.root.join(".aop").join("worktrees"));
+        command.env("GIT_CEILING_DIRECTORIES", self.worktrees_folder());
         self.bind(&mut command, folder);
         command
     }

@@ -38,8 +38,9 @@ const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 pub(crate) fn run(global: &Global, args: &ImportArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
     let file = open(&session, &args.file)?;
-    let header = check(&args.file, &file)?;
-    let entries = Lines::open(&args.file, &file)?.1.map(|entry| entry.map_err(damaged));
+    let name = if args.file.as_os_str() == STANDARD { Path::new("stdin") } else { &args.file };
+    let header = check(name, &file)?;
+    let entries = Lines::open(name, &file)?.1.map(|entry| entry.map_err(damaged));
     session.wait(session.store().restore(Box::new(entries)))?;
     session.project_files();
     let findings = session.wait(session.store().verify())?;

@@ -1,11 +1,11 @@
 //! The store's own service, with a waiter on the changes of the feature.
 
 use super::{Cycle, Way, answer, question};
-use crate::calls::{call, create, operation, question_id};
+use crate::calls::{call, create, question_id};
 use crate::wait::wait;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::tools::Tool;
-use aop_store::Service;
+use aop_store::{Service, fresh_operation};
 use serde_json::Value;
 
 pub(super) const NAME: &str = "in process";
@@ -27,8 +27,8 @@ impl Way for InProcess {
         let mut asks = question(&id);
         let mut answers = answer(&id, &Value::Null);
         Box::new(move || {
-            asks["operation_id"] = operation().into();
-            answers["operation_id"] = operation().into();
+            asks["operation_id"] = fresh_operation().into();
+            answers["operation_id"] = fresh_operation().into();
             wait(async {
                 let asked = question_id(&call(service, Tool::QuestionCreate, &asks).await);
                 answers["question_id"] = asked.as_str().into();

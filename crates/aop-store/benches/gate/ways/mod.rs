@@ -7,8 +7,8 @@ mod in_process;
 mod mcp;
 mod server;
 
-use crate::calls::operation;
 use crate::place::Place;
+use aop_store::fresh_operation;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -69,10 +69,10 @@ fn feature(id: &str) -> Value {
 fn question(feature: &str) -> Value {
     json!({"feature_id": feature, "role": "builder", "session_id": "bench", "question_type": "clarification",
         "prompt": crate::desk::PROMPT, "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-        "operation_id": operation()})
+        "operation_id": fresh_operation()})
 }
 
 fn answer(feature: &str, id: &Value) -> Value {
     json!({"feature_id": feature, "question_id": id, "answer": "this", "answered_by": "bench",
-        "operation_id": operation()})
+        "operation_id": fresh_operation()})
 }
