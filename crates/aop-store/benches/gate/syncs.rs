@@ -1,5 +1,6 @@
 //! Syncs per cycle, counted: by strace around a process of its own and all that it starts, or by PostgreSQL's own
-//! count. With one caller the difference of a run and one twice as long leaves out what opening costs.
+//! count. With one caller the difference of a run and one twice as long leaves out what opening costs. The server counts
+//! its own housekeeping too, which falls into one run and not into the next: there the middle of several counts.
 
 use crate::measure::{Until, run};
 use crate::options::Options;
@@ -47,37 +48,45 @@ impl Traced {
     }
 }
 
+/// So often the server is asked.
+const COUNTS: usize = 3;
+
 /// Counts for every way, with the fewest and with the most callers.
 pub(crate) fn count(options: &Options, folder: &Path, place: &Place, server: Option<&Server>) {
-    let few_and_many = [options.callers.first(), options.callers.last()];
-    for (way, callers) in ways::NAMES.iter().flat_map(|way| few_and_many.map(|callers| (way, callers))) {
+    let mut few_and_many = vec![options.callers.first(), options.callers.last()];
+    few_and_many.dedup();
+    for (way, callers) in ways::NAMES.iter().flat_map(|way| few_and_many.iter().map(move |n| (way, n))) {
         let callers = *callers.unwrap();
         // A process for every step takes its time, and does not share commits anyway.
         let slow = *way == ways::COMMAND_LINE;
-        if slow && Some(&callers) == options.callers.last() {
+        if slow && callers > 1 {
             continue;
         }
         // Many callers share syncs as it happens: only over some cycles of each is that a rate.
         let least = if callers > 1 { 10 } else { 2 };
         let each = (options.traced / callers / if slow { 5 } else { 1 }).max(least);
-        let traced = |each: u64| Traced {
+        let traced = |each: u64, count: usize| Traced {
             place: place.clone(),
-            folder: folder.join(format!("traced-{}-{callers}-{each}", way.replace(' ', "-"))),
+            folder: folder.join(format!("traced-{}-{callers}-{each}-{count}", way.replace(' ', "-"))),
             way: (*way).to_owned(),
             aop: options.aop.clone(),
             callers,
             each,
         };
-        let syncs = |each: u64| match server {
-            Some(server) => by_postgres(server, &traced(each)),
-            None => traced(each).by_strace(&folder.join("strace")),
+        let syncs = |each: u64, count: usize| match server {
+            Some(server) => by_postgres(server, &traced(each, count)),
+            None => traced(each, count).by_strace(&folder.join("strace")),
         };
-        let counted = if callers > 1 {
-            // How many of them share a sync differs from run to run by more than opening costs.
-            syncs(each)
-        } else {
-            syncs(each).zip(syncs(2 * each)).map(|(one, two)| two.saturating_sub(one))
+        let counted = |count: usize| {
+            if callers > 1 {
+                // How many of them share a sync differs from run to run by more than opening costs.
+                syncs(each, count)
+            } else {
+                syncs(each, count).zip(syncs(2 * each, count)).map(|(one, two)| two.saturating_sub(one))
+            }
         };
+        let counts = if server.is_some() { COUNTS } else { 1 };
+        let counted = middle((0..counts).map(counted).collect());
         let per_cycle = counted.map(|syncs| syncs as f64 / (callers * each) as f64);
         println!(
             "{}",
@@ -86,6 +95,13 @@ pub(crate) fn count(options: &Options, folder: &Path, place: &Place, server: Opt
                 "counted_by": if server.is_some() { "pg_stat_wal" } else { "strace" }})
         );
     }
+}
+
+/// The middle one, if all are known.
+fn middle(counts: Vec<Option<u64>>) -> Option<u64> {
+    let mut counts = counts.into_iter().collect::<Option<Vec<u64>>>()?;
+    counts.sort_unstable();
+    counts.get(counts.len() / 2).copied()
 }
 
 /// The syncs of its log that the server itself counts.

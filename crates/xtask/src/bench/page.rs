@@ -20,7 +20,8 @@ pub(super) fn page(lines: &Lines) -> String {
              machine. The disk synced {} appended records a second, as seen between the measurements. Other work may have \
              been going on: read the ratios. The *floor* does the same two durable commits with the bare database and \
              nothing else, in turns with the rest, on the same disk: a question's record of 600 bytes, then its answer, \
-             each with an event and with its operation in a list without doubles.",
+             each with an event and with its operation in a list without doubles. Names of questions and operations are made as \
+             the commands make them.",
             text("date"),
             text("commit"),
             machine["cores"],
@@ -43,7 +44,7 @@ pub(super) fn page(lines: &Lines) -> String {
     }
     parts.push(
         "*Syncs* are those of one cycle, counted in a run of their own: by strace around all processes that take part, or by \
-         PostgreSQL itself; a checkpoint now and then is among them. *In process* calls the store as the program does. *HTTP* \
+         PostgreSQL itself (the middle of three counts); a checkpoint now and then is among them. *In process* calls the store as the program does. *HTTP* \
          and *MCP* go to `aop serve` as everybody starts it, with two connections for each caller, one of which waits; the \
          load comes from the same machine. *Command line* is `aop ask`, `aop questions` and `aop answer`, a process each."
             .to_owned(),
