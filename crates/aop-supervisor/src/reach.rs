@@ -13,13 +13,8 @@ pub(crate) async fn refuse_reach(
     into: &str,
     commit: &str,
 ) -> Result<(), Refusal> {
-    let (places, files) = git.reaching(commit).await?;
-    if files.is_empty() {
-        return Ok(());
-    }
-    let (id, branch, places) = (&feature.id, Git::branch(&feature.id), places.join(" "));
-    let take_away =
-        format!("rm -rf -- {places} && git restore --source={into} --staged --worktree -- {places}");
+    let Some(reach) = git.reaching(commit).await? else { return Ok(()) };
+    let (id, branch, take_away) = (&feature.id, Git::branch(&feature.id), reach.take_away(into));
     let hint = if feature.status == Status::Merged {
         // It is recorded, by an earlier version: its branch gets what was to come, without that.
         format!(
@@ -32,15 +27,9 @@ pub(crate) async fn refuse_reach(
             send_back(feature, "reach")
         )
     };
-    let files_shown = files.join(", ");
-    Err(Refusal::new(
-        ErrorCode::UnsupportedOperation,
-        format!(
-            "{branch} reaches into the project's own folder, where no branch has anything: {files_shown}"
-        ),
-    )
-    .hint(hint)
-    .fact("files", files))
+    Err(Refusal::new(ErrorCode::UnsupportedOperation, reach.told(&branch))
+        .hint(hint)
+        .fact("files", reach.files))
 }
 
 /// How a feature whose branch was changed by hand comes to be merged.

@@ -3,6 +3,7 @@
 //! packets and the worktrees of other features, or put a file or a link in place of all of it. In a feature's worktree
 //! there is no such folder, so that whatever is put there looks like work.
 
+use super::checkout::Change;
 use super::{Git, GitError};
 use aop_kernel::ids::FeatureId;
 use std::collections::BTreeSet;
@@ -21,6 +22,30 @@ struct Reserved {
     own: Vec<String>,
 }
 
+/// What work reaches of a project's own folder.
+pub(crate) struct Reach {
+    /// What has to go: the folder itself, or what stands in place of one above it.
+    places: BTreeSet<String>,
+    /// The files.
+    pub(crate) files: Vec<String>,
+}
+
+impl Reach {
+    /// What is wrong, for people.
+    pub(crate) fn told(&self, who: &str) -> String {
+        format!(
+            "{who} reaches into the project's own folder, where no branch has anything: {}",
+            self.files.join(", ")
+        )
+    }
+
+    /// The command that makes the places what they are in this commit.
+    pub(crate) fn take_away(&self, source: &str) -> String {
+        let places = self.places.iter().map(|place| quoted(place)).collect::<Vec<_>>().join(" ");
+        format!("rm -rf -- {places} && git restore --source={source} --staged --worktree -- {places}")
+    }
+}
+
 impl Git {
     /// Refuses to commit what would reach into a project's own folder, also when an agent has committed it by itself.
     pub(super) async fn check_apart(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
@@ -28,31 +53,22 @@ impl Git {
         // What the branch has from the project's own history is not its doing.
         let base = self.git(worktree, &["merge-base", "HEAD", &head]).await;
         let base = base.map_or(head, |base| base.trim().to_owned());
-        let changes = ["diff-index", "--cached", "--name-status", "--no-renames", "-z", &base];
-        let (places, files) = self.reserved().await?.among(&self.git(worktree, &changes).await?);
-        if files.is_empty() {
-            return Ok(());
-        }
+        let changes = self.raw(worktree, &["diff-index", "--cached", &base]).await?;
+        let Some(reach) = self.reserved().await?.among(&changes) else { return Ok(()) };
         let (shown, there) = (worktree.display(), quoted(&worktree.display().to_string()));
-        let places = places.iter().map(|place| quoted(place)).collect::<Vec<_>>().join(" ");
         Err(GitError::Unusable {
-            message: format!(
-                "the work in {shown} reaches into the project's own folder, where no branch has anything: {}",
-                files.join(", ")
-            ),
+            message: reach.told(&format!("the work in {shown}")),
             hint: format!(
-                "`cd {there} && rm -rf -- {places} && git restore --source={base} --staged --worktree -- {places}` takes it away; then `aop retry --feature-id {feature}`"
+                "`cd {there} && {}` takes it away; then `aop retry --feature-id {feature}`",
+                reach.take_away(&base)
             ),
         })
     }
 
-    /// The files of a project's own folder that would change with a move of the head to this commit, and what in the
-    /// commit has to go: the folder itself, or what stands in place of one above it.
-    pub(crate) async fn reaching(&self, commit: &str) -> Result<(Vec<String>, Vec<String>), GitError> {
-        let changes = ["diff-tree", "-r", "--name-status", "--no-renames", "-z", "HEAD", commit];
-        let said = self.git(&self.root, &changes).await?;
-        let (places, files) = self.reserved().await?.among(&said);
-        Ok((places.iter().map(|place| quoted(place)).collect(), files))
+    /// What would change of a project's own folder with a move of the head to this commit.
+    pub(crate) async fn reaching(&self, commit: &str) -> Result<Option<Reach>, GitError> {
+        let changes = self.changes("HEAD", commit).await?;
+        Ok(self.reserved().await?.among(&changes))
     }
 
     async fn reserved(&self) -> Result<Reserved, GitError> {
@@ -65,17 +81,17 @@ impl Git {
 }
 
 impl Reserved {
-    /// Of the changes that git names (how, then which file): the places that are meant, and the files.
-    fn among(&self, said: &str) -> (BTreeSet<String>, Vec<String>) {
-        let mut fields = said.split_terminator('\0');
+    /// What these changes reach.
+    fn among(&self, changes: &[Change]) -> Option<Reach> {
         let (mut places, mut files) = (BTreeSet::new(), Vec::new());
-        while let (Some(how), Some(file)) = (fields.next(), fields.next()) {
-            if let Some(place) = self.place_of(file, how == "D") {
+        for change in changes {
+            let file = change.path.to_string_lossy();
+            if let Some(place) = self.place_of(&file, change.how == 'D') {
                 places.insert(place);
-                files.push(file.to_owned());
+                files.push(file.into_owned());
             }
         }
-        (places, files)
+        (!files.is_empty()).then_some(Reach { places, files })
     }
 
     /// The place that a file has to be taken away from, if it has to. File systems differ in whether case does.
@@ -156,6 +172,29 @@ mod tests {
                 assert_eq!(git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]), "work");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_submodule_at_the_place_of_a_projects_own_folder_is_found_also_when_the_work_says_to_ignore_it()
+    {
+        let hidden = "[submodule \"x\"]\n\tpath = .aop\n\turl = ../x\n\tignore = all\n";
+        let (dir, project, id) = project();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        let before = project.head(&worktree).await.unwrap();
+        git(&worktree, &["init", "--quiet", ".aop"]);
+        git(&worktree.join(".aop"), &["commit", "--quiet", "--allow-empty", "-m", "inner"]);
+        std::fs::write(worktree.join(".gitmodules"), hidden).unwrap();
+        let error = project.commit_all(&id, "second").await.unwrap_err();
+        assert!(told(&error).0.ends_with(": .aop"), "{error}");
+        assert_eq!(project.head(&worktree).await.unwrap(), before);
+        // As an agent may commit it, where the project's own checkout hides it as well.
+        git(&worktree, &["commit", "--quiet", "-m", "by the agent"]);
+        std::fs::write(dir.path().join(".gitmodules"), hidden).unwrap();
+        assert_eq!(project.reaching("aop/checkout").await.unwrap().unwrap().files, [".aop"]);
+        obey(told(&project.commit_all(&id, "third").await.unwrap_err()).1);
+        std::fs::remove_file(worktree.join(".gitmodules")).unwrap();
+        project.commit_all(&id, "third").await.unwrap();
+        assert_eq!(git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]), "");
     }
 
     #[tokio::test]

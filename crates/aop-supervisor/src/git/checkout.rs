@@ -23,7 +23,7 @@ const UNDER_WAY: [(&str, &str); 5] = [
 /// How many names one git is given.
 pub(super) const AT_ONCE: usize = 500;
 
-/// A file that differs between two commits.
+/// A file that differs between two states, such as commits.
 pub(super) struct Change {
     /// Its mode in the first; zeros where it is new.
     pub(super) mode_before: String,
@@ -128,8 +128,14 @@ impl Git {
 
     /// The files that differ between two commits.
     pub(super) async fn changes(&self, from: &str, to: &str) -> Result<Vec<Change>, GitError> {
-        let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--ignore-submodules=none", from, to];
-        let said = self.bytes(&self.root, &args).await?;
+        self.raw(&self.root, &["diff-tree", "-r", from, to]).await
+    }
+
+    /// What a git that compares says. Repositories are named each time: settings of the user may hide them, and so may a
+    /// file of the work itself.
+    pub(super) async fn raw(&self, folder: &Path, ask: &[&str]) -> Result<Vec<Change>, GitError> {
+        const ALL: &[&str] = &["-z", "--raw", "--no-renames", "--ignore-submodules=none"];
+        let said = self.bytes(folder, &[&ask[..1], ALL, &ask[1..]].concat()).await?;
         let mut fields = names(&said);
         let mut changes = Vec::new();
         // `:100644 160000 1234 5678 T`, then the name.

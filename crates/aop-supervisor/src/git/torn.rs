@@ -3,7 +3,7 @@
 //! merge has at its place, or all that it or the head has there: nothing in it is anybody's work. One of the head's that
 //! only lacks its end was cut by a person, for all that anybody can tell.
 
-use super::checkout::{AT_ONCE, Change, names};
+use super::checkout::{AT_ONCE, Change};
 use super::{Git, GitError};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -81,9 +81,8 @@ impl Git {
         Ok(())
     }
 
-    async fn differing(&self, how: &[&str]) -> Result<HashSet<PathBuf>, GitError> {
-        let args = [&how[..1], &["-z", "--name-only", "--no-renames"], &how[1..]].concat();
-        Ok(names(&self.bytes(&self.root, &args).await?).map(PathBuf::from).collect())
+    async fn differing(&self, ask: &[&str]) -> Result<HashSet<PathBuf>, GitError> {
+        Ok(self.raw(&self.root, ask).await?.into_iter().map(|change| change.path).collect())
     }
 
     /// How a file that is here is like the one of a commit, as git would write that here.

@@ -55,17 +55,10 @@ impl Git {
 
     /// Refuses a repository that is new among what was added and is no submodule.
     pub(super) async fn check_whole(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
-        // Said each time: the user's settings may hide repositories.
-        let args = ["diff", "--cached", "--raw", "--no-renames", "--ignore-submodules=none", "-z"];
-        let said = self.git(worktree, &args).await?;
-        let mut fields = said.split_terminator('\0');
-        let mut added = Vec::new();
-        // `:100644 160000 1234 5678 T`, then the name.
-        while let (Some(how), Some(name)) = (fields.next(), fields.next()) {
-            let mut modes = how.trim_start_matches(':').split(' ');
-            let (before, after) = (modes.next(), modes.next());
-            added.extend((after == Some(GITLINK) && before != after).then_some(name));
-        }
+        let changes = self.raw(worktree, &["diff", "--cached"]).await?;
+        let added = changes.iter().filter(|change| change.mode == GITLINK && change.mode_before != GITLINK);
+        let added: Vec<_> = added.map(|change| change.path.to_string_lossy()).collect();
+        let added: Vec<&str> = added.iter().map(|name| &**name).collect();
         let Some(name) = self.no_submodule(worktree, &added).await else { return Ok(()) };
         self.git(worktree, &["reset", "--quiet", "--", name]).await?;
         Err(own_repository(feature, worktree, name))
