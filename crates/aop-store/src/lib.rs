@@ -20,6 +20,7 @@ mod service;
 mod shelf;
 mod sqlite;
 mod wakes;
+pub mod worktree;
 
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use copy::{Copied, copy};

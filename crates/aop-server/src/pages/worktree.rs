@@ -2,6 +2,7 @@
 //! also a `.git` of their own and attributes that name programs; none of that is run by looking at the changes.
 
 use super::changes::{Variables, told};
+use aop_store::worktree::own_folder;
 use std::path::{Path, PathBuf};
 
 /// The variables under which git reads the worktree with the project's own settings and starts none of their filters;
@@ -10,7 +11,7 @@ pub(super) async fn variables(root: &Path, worktree: &Path) -> Result<Variables,
     let (common, _) =
         told(root, &Vec::new(), &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await?;
     let common = PathBuf::from(common.trim_end_matches('\n'));
-    let own = own_folder(worktree, &common).ok_or_else(|| {
+    let own = own_folder(&common, worktree).ok_or_else(|| {
         format!(
             "The .git in {} is not the one that was made there, so git is not asked: it could run what that names. \
              Look at the folder yourself.",
@@ -45,17 +46,6 @@ fn blank(name: &str) -> Option<&'static str> {
         "required" => Some("false"),
         _ => None,
     }
-}
-
-/// What the repository keeps about a worktree, when the worktree's `.git` leads there.
-fn own_folder(worktree: &Path, common: &Path) -> Option<PathBuf> {
-    let link = worktree.join(".git");
-    link.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() < 10_000)?;
-    let text = aop_store::read_text_file(&link).ok()?;
-    let named = worktree.join(text.strip_prefix("gitdir: ")?.trim_end_matches('\n'));
-    let own = named.canonicalize().ok()?;
-    let all = common.join("worktrees").canonicalize().ok()?;
-    (own.parent() == Some(&all)).then_some(own)
 }
 
 #[cfg(test)]
@@ -123,6 +113,17 @@ mod tests {
             let why = place.changes().await.unwrap_err();
             assert!(why.contains("is not the one that was made there"), "{replaced}: {why}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_worktree_that_names_the_folder_of_another_feature_is_not_asked() {
+        let place = Place::new();
+        place.work(
+            "git -C $root worktree add -q -b aop/g .aop/worktrees/g
+             echo \"gitdir: $root/.git/worktrees/g\" > .git",
+        );
+        let why = place.changes().await.unwrap_err();
+        assert!(why.contains("is not the one that was made there"), "{why}");
     }
 
     #[tokio::test]

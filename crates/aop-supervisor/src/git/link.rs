@@ -4,15 +4,10 @@
 //! anew where they lead astray, before any git runs in the worktree: it would do what the settings at their end say.
 
 use super::GitError;
-use std::ffi::OsString;
-use std::io::{ErrorKind, Read};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use aop_store::worktree::{GITDIR, end_of, named_place, own_folder, stands_at};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// As long as a path may be, with what stands before it.
-const LONGEST: u64 = 8 << 10;
-/// What stands before the path in `.git`.
-const GITDIR: &[u8] = b"gitdir: ";
 
 /// Where the links of a worktree lead.
 pub(super) enum Link {
@@ -31,19 +26,15 @@ pub(super) fn look(common: &Path, worktree: &Path) -> Result<Link, GitError> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&link, &error)),
         _ => {}
     }
-    let of_repository = common.join("worktrees");
-    let leads_to = end_of(&link);
-    let is_known = |own: &Path| stands_at(own).as_deref() == Some(&*place);
-    if let Some(own) = leads_to.as_ref().and_then(|own| own.canonicalize().ok())
-        && own.parent() == Some(&of_repository)
-        && is_known(&own)
-    {
+    if own_folder(common, &place).is_some() {
         return Ok(Link::Whole);
     }
+    let of_repository = common.join("worktrees");
     let entries = std::fs::read_dir(&of_repository).into_iter().flatten().flatten();
-    if let Some(own) = entries.map(|entry| entry.path()).find(|own| is_known(own)) {
+    if let Some(own) = entries.map(|entry| entry.path()).find(|own| stands_at(own).as_ref() == Some(&place)) {
         return Ok(Link::Astray(own));
     }
+    let leads_to = end_of(&link);
     let name = place.file_name().unwrap_or_default();
     let ours = Path::new(".aop").join("worktrees").join(name);
     for own in [leads_to.as_ref().and_then(|own| own.file_name()), Some(name)].into_iter().flatten() {
@@ -72,34 +63,6 @@ pub(super) fn mend(common: &Path, worktree: &Path) -> Result<(), GitError> {
     let fresh = ulid::Ulid::generate();
     write(&link, &worktree.with_extension(format!("link-{fresh}")), GITDIR, &own)?;
     write(&own.join("gitdir"), &own.join(format!("gitdir-{fresh}")), b"", &link)
-}
-
-/// The folder that `.git` names.
-pub(super) fn end_of(link: &Path) -> Option<PathBuf> {
-    let path = line(link)?.strip_prefix(GITDIR).map(<[u8]>::to_vec)?;
-    // A relative one begins where it stands.
-    Some(link.parent()?.join(OsString::from_vec(path)))
-}
-
-/// The worktree that the repository has in this folder of its own, as it is written there.
-fn named_place(own: &Path) -> Option<PathBuf> {
-    let path = own.join(OsString::from_vec(line(&own.join("gitdir"))?));
-    path.ends_with(".git").then(|| path.parent().map(Path::to_owned))?
-}
-
-/// The same, where it really is.
-fn stands_at(own: &Path) -> Option<PathBuf> {
-    named_place(own)?.canonicalize().ok()
-}
-
-/// The one line of a file that is really there.
-fn line(path: &Path) -> Option<Vec<u8>> {
-    if !path.symlink_metadata().ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    aop_store::open_file(path).ok()?.take(LONGEST).read_to_end(&mut bytes).ok()?;
-    Some(bytes.trim_ascii_end().to_vec())
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> GitError {

@@ -3,7 +3,7 @@
 //! whoever has that lock knows that what else is locked there is a left-over: of ours, or of an agent that is gone.
 
 use super::GitError;
-use super::link::end_of;
+use aop_store::worktree::end_of;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
