@@ -1,5 +1,6 @@
 //! The programs of engines: found on the search path, asked for their version, told how to get them.
 
+use crate::codex;
 use crate::port::EngineError;
 use crate::process::Surroundings;
 use aop_turn::Engine;
@@ -45,7 +46,9 @@ pub fn known(engine: Engine) -> Option<Known> {
             Some(Version(2, 1, 197)),
             Some(Version(2, 1, 325)),
         ),
-        Engine::Codex => known("codex", "npm install -g @openai/codex", None, Some(Version(0, 166, 0))),
+        Engine::Codex => {
+            known("codex", "npm install -g @openai/codex", Some(codex::OLDEST), Some(codex::TESTED))
+        }
         Engine::Gemini => known(
             "gemini",
             "npm install -g @google/gemini-cli",

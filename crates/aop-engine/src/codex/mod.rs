@@ -24,6 +24,7 @@ use crate::port::{Capabilities, Driver, EngineError, Host, Pending, SessionRef, 
 use crate::process::Surroundings;
 use aop_turn::Engine;
 use program::Program;
+pub(crate) use program::{OLDEST, TESTED};
 use start::Place;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

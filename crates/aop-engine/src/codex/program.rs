@@ -14,11 +14,11 @@ use tokio::process::Command;
 /// The name on the search path.
 const PROGRAM: &str = "codex";
 /// The version that the tests run.
-pub(super) const TESTED: Version = Version(0, 166, 0);
+pub(crate) const TESTED: Version = Version(0, 166, 0);
 /// From here on threads can be resumed with an answer: `thread/inject_items` and asking outside plan mode.
 const ASKS_FROM: Version = Version(0, 149, 0);
 /// Older ones write other lines than the parser knows.
-const OLDEST: Version = Version(0, 98, 0);
+pub(crate) const OLDEST: Version = Version(0, 98, 0);
 /// Longer than any program needs to print its version.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How the file of the last look is called.
@@ -185,7 +185,7 @@ mod tests {
     async fn what_cannot_be_used_is_named_with_what_to_do() {
         let dir = tempfile::tempdir().unwrap();
         for (script, cause) in [
-            ("echo codex-cli 0.20.0", "older than"),
+            ("echo codex-cli 0.97.9", "older than"),
             ("echo hello", "which is none"),
             ("echo broken >&2; exit 3", "broken"),
         ] {

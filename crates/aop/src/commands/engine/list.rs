@@ -141,3 +141,24 @@ fn abilities(capabilities: Option<Capabilities>) -> String {
     let words: Vec<&str> = list.iter().filter(|(can, _)| *can).map(|(_, word)| *word).collect();
     words.join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::look;
+    use aop_engine::Surroundings;
+    use aop_turn::Engine;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[tokio::test]
+    async fn a_codex_that_its_driver_refuses_is_listed_as_too_old() {
+        for (version, state) in [("0.97.9", "too_old"), ("0.98.0", "untested"), ("0.166.0", "tested")] {
+            let dir = tempfile::tempdir().unwrap();
+            let codex = dir.path().join("codex");
+            std::fs::write(&codex, format!("#!/bin/sh\necho codex-cli {version}\n")).unwrap();
+            std::fs::set_permissions(&codex, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let env = [("PATH".into(), dir.path().into())].into();
+            let found = look(Engine::Codex, &Surroundings { aop: dir.path().join("aop"), env }).await;
+            assert_eq!((found.state, found.is_usable()), (state, state != "too_old"), "{found:?}");
+        }
+    }
+}
