@@ -9,25 +9,25 @@ use crate::process::Surroundings;
 use crate::scripted::{self, Scripted};
 use aop_turn::Engine;
 
-/// The driver of an engine; none where it is not built yet.
-pub fn driver(engine: Engine, around: &Surroundings) -> Option<Box<dyn Driver>> {
+/// The driver of an engine.
+pub fn driver(engine: Engine, around: &Surroundings) -> Box<dyn Driver> {
     let around = around.clone();
-    Some(match engine {
+    match engine {
         Engine::ClaudeCode => Box::new(ClaudeCode { around }),
         Engine::Codex => Box::new(Codex { around }),
         Engine::Gemini => Box::new(Gemini { around }),
         Engine::Iflow => Box::new(Iflow { around }),
         Engine::Scripted => Box::new(Scripted { around }),
-    })
+    }
 }
 
-/// What an engine can do; none where its driver is not built yet.
-pub fn capabilities(engine: Engine) -> Option<Capabilities> {
-    Some(match engine {
+/// What an engine can do.
+pub fn capabilities(engine: Engine) -> Capabilities {
+    match engine {
         Engine::ClaudeCode => claude::CAPABILITIES,
         Engine::Codex => codex::CAPABILITIES,
         Engine::Gemini => gemini::CAPABILITIES,
         Engine::Iflow => iflow::CAPABILITIES,
         Engine::Scripted => scripted::CAPABILITIES,
-    })
+    }
 }

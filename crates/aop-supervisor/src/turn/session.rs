@@ -40,7 +40,7 @@ impl Kept {
 
     /// Whether a conversation can go on wherever its feature does.
     pub(crate) fn travels(&self) -> bool {
-        capabilities(self.session.engine).is_some_and(|can| can.session_travels)
+        capabilities(self.session.engine).session_travels
     }
 
     /// Whether the session can go on in this folder.

@@ -138,7 +138,7 @@ fn measured_the_way_from_an_answer_in_the_same_process_to_the_engine() {
             .unwrap();
         let (notices, mut shown) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
-        let drivers = Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &drivers).unwrap())));
+        let drivers = Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &drivers))));
         let runner = Runner::new(service.clone(), settings, drivers, lease, notices);
         let running = tokio::spawn(runner.run(stopped));
         let mut parked = Vec::new();

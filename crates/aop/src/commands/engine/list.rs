@@ -25,12 +25,12 @@ pub(crate) struct Found {
     pub(super) state: &'static str,
     /// What to do about it, where there is something to do.
     pub(super) hint: Option<String>,
-    capabilities: Option<Capabilities>,
+    capabilities: Capabilities,
 }
 
 impl Found {
     pub(crate) fn is_usable(&self) -> bool {
-        self.capabilities.is_some() && matches!(self.state, "tested" | "untested" | "built_in")
+        matches!(self.state, "tested" | "untested" | "built_in")
     }
 
     /// One line for people.
@@ -129,8 +129,7 @@ fn row(found: &Found) -> Vec<String> {
     vec![found.engine.to_string(), state, abilities(found.capabilities)]
 }
 
-fn abilities(capabilities: Option<Capabilities>) -> String {
-    let Some(can) = capabilities else { return "cannot be driven yet".to_owned() };
+fn abilities(can: Capabilities) -> String {
     let list = [
         (can.native_ask, "asks by its own tool"),
         (can.parks_to_nothing, "parks to nothing"),

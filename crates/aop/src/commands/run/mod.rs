@@ -14,7 +14,7 @@ use crate::output::live::give_back;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk, warn};
 use crate::place::Place;
 use crate::project::{Project, Session};
-use aop_engine::{EngineError, Limits, Surroundings};
+use aop_engine::{Limits, Surroundings};
 use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Files;
@@ -335,12 +335,5 @@ pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal
 
 fn drivers(around: &Surroundings) -> Drivers {
     let around = around.clone();
-    Arc::new(move |engine| match aop_engine::driver(engine, &around) {
-        Some(driver) => Ok(Arc::from(driver)),
-        None => Err(EngineError::Unusable {
-            engine,
-            cause: "this version of aop cannot drive it yet".to_owned(),
-            hint: "choose another engine in aop.yaml (engines.default) or with --engine".to_owned(),
-        }),
-    })
+    Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &around))))
 }

@@ -21,7 +21,7 @@ fn stand_in(project: &Project, version: &str, script: &str) -> Box<dyn Driver> {
     std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink(&program, bin.join("gemini")).unwrap();
-    driver(Engine::Gemini, &with_path(project)).unwrap()
+    driver(Engine::Gemini, &with_path(project))
 }
 
 fn with_path(project: &Project) -> Surroundings {
@@ -46,7 +46,7 @@ async fn run(project: &Project, driver: &dyn Driver) -> (Result<TurnReport, Engi
 async fn a_program_that_is_not_installed_or_too_old_is_named_with_the_way_out() {
     let project = Project::with_feature();
     std::fs::create_dir(project.path("bin")).unwrap();
-    let missing = driver(Engine::Gemini, &with_path(&project)).unwrap();
+    let missing = driver(Engine::Gemini, &with_path(&project));
     match run(&project, missing.as_ref()).await {
         (Err(EngineError::NotInstalled { hint, .. }), None) => {
             assert!(hint.contains("npm install -g @google/gemini-cli"), "{hint}");

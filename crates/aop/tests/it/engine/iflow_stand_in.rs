@@ -32,7 +32,7 @@ impl Stage {
         let mut around = around(&project.path("home"));
         let path = format!("{}:/usr/bin:/bin", bin.display());
         around.env.insert("PATH".into(), path.into());
-        let driver = driver(Engine::Iflow, &around).unwrap();
+        let driver = driver(Engine::Iflow, &around);
         let host = StoreHost::new(&project);
         Stage { project, driver, host }
     }

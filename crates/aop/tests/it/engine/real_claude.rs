@@ -36,7 +36,7 @@ impl Stage {
         let clean = CleanHome::new(&home, &Engines::required(), &model).unwrap();
         let env = clean.variables().iter().map(|(name, value)| (name.into(), value.clone())).collect();
         let around = Surroundings { aop: crate::support::binary().into(), env };
-        let driver = driver(Engine::ClaudeCode, &around).unwrap();
+        let driver = driver(Engine::ClaudeCode, &around);
         let host = StoreHost::new(&project);
         Stage { project, model, driver, host, around, home }
     }
@@ -376,7 +376,7 @@ async fn a_missing_old_or_broken_program_is_told_apart() {
         let mut around = stage.around.clone();
         around.env.insert("PATH".into(), path.into());
         let request = stage.turn("r1", Input::Message("go".into()));
-        let (driver, host) = (driver(Engine::ClaudeCode, &around).unwrap(), stage.host.clone());
+        let (driver, host) = (driver(Engine::ClaudeCode, &around), stage.host.clone());
         async move { driver.run(request, host).await }
     };
     let Err(EngineError::NotInstalled { program, hint, .. }) = refused("/usr/bin:/bin".into()).await else {

@@ -83,10 +83,10 @@ async fn aop_gone_before_the_model_answers_loses_nothing() {
 async fn a_hook_that_dies_after_the_commit_leaves_a_question_whose_answer_still_arrives_once() {
     let mut stage = Stage::new(script().then(Reply::text(DONE)));
     stage.around.env.insert("AOP_CRASH_AT".into(), "hook_recorded".into());
-    stage.driver = aop_engine::driver(aop_turn::Engine::ClaudeCode, &stage.around).unwrap();
+    stage.driver = aop_engine::driver(aop_turn::Engine::ClaudeCode, &stage.around);
     stage.start().await;
     stage.around.env.remove(std::ffi::OsStr::new("AOP_CRASH_AT"));
-    stage.driver = aop_engine::driver(aop_turn::Engine::ClaudeCode, &stage.around).unwrap();
+    stage.driver = aop_engine::driver(aop_turn::Engine::ClaudeCode, &stage.around);
     let items = stage.project.run(&["questions"]).data()["items"].clone();
     let id = items[0]["question_id"].as_str().unwrap().to_owned();
     stage.answer(&id, "SQLite");

@@ -32,7 +32,7 @@ impl Stage {
         let home = TempDir::with_prefix("aop-home-").unwrap();
         let model = Arc::new(FakeModel::start(Wire::Gemini, script).unwrap());
         let clean = CleanHome::new(home.path(), &Engines::required(), &model).unwrap();
-        let driver = driver(Engine::Gemini, &surroundings(&clean)).unwrap();
+        let driver = driver(Engine::Gemini, &surroundings(&clean));
         let host = StoreHost::new(&project);
         Stage { project, home, model, driver, host }
     }
@@ -208,7 +208,7 @@ async fn an_engine_that_goes_on_without_the_hook_is_ended_and_parked_all_the_sam
     let engines = Engines::required();
     let clean = CleanHome::new(stage.home.path(), &engines, &stage.model).unwrap();
     let around = Surroundings { aop, ..surroundings(&clean) };
-    let driver = driver(Engine::Gemini, &around).unwrap();
+    let driver = driver(Engine::Gemini, &around);
     let report = driver.run(request, stage.host.clone()).await.unwrap();
     assert_eq!(report.asked.len(), 1, "{report:?}");
     assert!(!is_alive(stage.process()));

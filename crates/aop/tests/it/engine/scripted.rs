@@ -21,7 +21,7 @@ impl Stage {
         std::fs::create_dir_all(project.path(".aop/scripted")).unwrap();
         let scenario = json!({"roles": {"planner": steps}});
         std::fs::write(project.path(".aop/scripted/shop.json"), scenario.to_string()).unwrap();
-        let driver = driver(Engine::Scripted, &around(project.root())).unwrap();
+        let driver = driver(Engine::Scripted, &around(project.root()));
         let host = StoreHost::new(&project);
         Stage { project, driver, host }
     }

@@ -88,7 +88,7 @@ async fn played_a_plan() -> bool {
     let project = PathBuf::from(text("project").unwrap());
     let env = plan["env"].as_object().unwrap();
     let env = env.iter().map(|(name, value)| (name.into(), value.as_str().unwrap().into())).collect();
-    let driver = driver(Engine::Codex, &Surroundings { aop: crate::support::binary().into(), env }).unwrap();
+    let driver = driver(Engine::Codex, &Surroundings { aop: crate::support::binary().into(), env });
     let inner = StoreHost::at(&project);
     let input = match (text("question"), text("words")) {
         (Some(question), _) => {

@@ -30,7 +30,7 @@ fn with_program(stage: &mut Stage, script: &str) {
     let path = around.env.get_mut(std::ffi::OsStr::new("PATH")).unwrap();
     let folders = std::iter::once(folder).chain(std::env::split_paths(&path.clone()).collect::<Vec<_>>());
     *path = std::env::join_paths(folders).unwrap();
-    stage.driver = driver(Engine::Codex, &around).unwrap();
+    stage.driver = driver(Engine::Codex, &around);
 }
 
 #[tokio::test]
@@ -80,7 +80,7 @@ async fn no_codex_an_old_one_and_none_at_all_are_told_apart() {
     let mut stage = Stage::new(Script::new());
     let mut around = surroundings(&stage.home);
     around.env.insert("PATH".into(), "/usr/bin:/bin".into());
-    let nowhere = driver(Engine::Codex, &around).unwrap();
+    let nowhere = driver(Engine::Codex, &around);
     match nowhere.run(stage.start("one"), stage.host.clone()).await {
         Err(EngineError::NotInstalled { hint, .. }) => assert!(hint.contains("npm install"), "{hint}"),
         other => panic!("{other:?}"),

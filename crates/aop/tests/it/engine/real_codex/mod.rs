@@ -42,7 +42,7 @@ impl Stage {
         let engines = Engines::required();
         let model = FakeModel::start(Wire::OpenAi, script).unwrap();
         let home = CleanHome::new(&project.path("home"), &engines, &model).unwrap();
-        let driver = driver(Engine::Codex, &surroundings(&home)).unwrap();
+        let driver = driver(Engine::Codex, &surroundings(&home));
         let host = StoreHost::new(&project);
         Stage { project, model, home, driver, host }
     }
