@@ -25,4 +25,4 @@ pub use port::{
     ReplyKind, SessionRef, TurnReport, TurnRequest,
 };
 pub use process::{Surroundings, is_copy, reap_leftovers};
-pub use registry::{capabilities, driver};
+pub use registry::{capabilities, check_permissions, driver};

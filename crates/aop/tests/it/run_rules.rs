@@ -86,6 +86,25 @@ fn an_engine_that_cannot_be_used_blocks_the_feature_with_the_next_step() {
 }
 
 #[test]
+fn an_engine_that_cannot_ask_for_permissions_does_not_run_where_they_are_to_be_asked_for() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let settings = |text: &str| std::fs::write(project.path("aop.yaml"), text).unwrap();
+    settings("engines: { default: scripted, permissions: ask }\n");
+    let (code, _) = Running::start(&project, &[&spec(&project, "shop")]).end();
+    assert_eq!(code, Some(3));
+    let feature = project.feature("shop");
+    let reason = feature["status_reason"].as_str().unwrap();
+    for part in ["engine_unavailable", "scripted", "engines.permissions: auto", "claude-code or codex"] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    settings("engines: { default: scripted, permissions: auto }\n");
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
 fn an_engine_that_is_not_installed_names_those_that_are() {
     let project = workshop("");
     std::fs::write(project.path("aop.yaml"), "engines: { default: claude-code }\n").unwrap();

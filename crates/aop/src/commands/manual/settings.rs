@@ -108,7 +108,8 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         "engines.permissions",
         "`auto` or `ask`",
         "auto",
-        "`ask`: the engine's own permission prompts become questions",
+        "`ask`: the engine's own permission prompts become questions; an engine that has none (`gemini`, `iflow`, \
+         `scripted`) is not run",
     ),
     (
         "runners.away_ms",

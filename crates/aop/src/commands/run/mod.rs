@@ -197,7 +197,7 @@ pub(crate) async fn conduct(
         Show::Lines => View::Lines(lines::Lines::start(&service, &lease.info, after, shown)),
         Show::Nothing => View::None,
     };
-    let drivers = drivers(&settings.around);
+    let drivers = drivers(&settings);
     let named = specs.iter().map(|spec| spec.id().clone());
     let end = Runner::new(service, settings, drivers, lease, notices).naming(named).run(stopped).await;
     // Without the store there is nothing more to write or to show.
@@ -333,7 +333,10 @@ pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal
     })
 }
 
-fn drivers(around: &Surroundings) -> Drivers {
-    let around = around.clone();
-    Arc::new(move |engine| Ok(Arc::from(aop_engine::driver(engine, &around))))
+fn drivers(settings: &Settings) -> Drivers {
+    let (around, permissions) = (settings.around.clone(), settings.permissions);
+    Arc::new(move |engine| {
+        aop_engine::check_permissions(engine, permissions)?;
+        Ok(Arc::from(aop_engine::driver(engine, &around)))
+    })
 }
