@@ -12,7 +12,7 @@ use std::fmt;
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// The deepest nesting that is read. Our formats need seven levels; comments may hold a little more.
-pub const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Parses what has limits of its own elsewhere.
 ///

@@ -37,7 +37,7 @@ impl Default for HumanInput {
 }
 
 /// A question may ask for less time than the policy gives, but never for less than this.
-pub const SHORTEST_TIMEOUT_MS: u64 = 1_000;
+const SHORTEST_TIMEOUT_MS: u64 = 1_000;
 
 impl HumanInput {
     /// How long a question that asks for `wanted` may wait: a question can shorten the policy's time down to

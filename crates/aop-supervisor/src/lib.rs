@@ -32,12 +32,12 @@ pub use check::CheckReport;
 pub use git::{Git, GitError};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge, unfinished_merges};
-pub use mode::{mode_of, set_mode};
+pub use mode::set_mode;
 pub use note::{Note, leave_note};
 pub use phase::schema_of;
 pub use place::Place;
 pub use runner::{Notice, Reason, RunEnd, Runner};
-pub use runners::{AtWork, Identity, RunnerRecord, at_work, forget_runner, known_runner, runner_id};
+pub use runners::{AtWork, Identity, RunnerRecord, at_work, forget_runner, runner_id};
 pub use settings::{Checks, Drivers, EngineChoice, Settings, Worktrees};
 pub use turn::session_of;
 

@@ -15,7 +15,7 @@ pub async fn set_mode(store: &dyn Store, feature: &FeatureId, mode: Option<Mode>
 }
 
 /// The execution mode that was set for a feature.
-pub async fn mode_of(store: &dyn Store, feature: &FeatureId) -> Result<Option<Mode>, Refusal> {
+pub(crate) async fn mode_of(store: &dyn Store, feature: &FeatureId) -> Result<Option<Mode>, Refusal> {
     let value = store.document(Shelf::Results, key(feature)).await?;
     Ok(value.as_ref().and_then(serde_json::Value::as_str).and_then(Mode::parse))
 }

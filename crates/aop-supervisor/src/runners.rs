@@ -64,7 +64,7 @@ impl RunnerRecord {
 }
 
 /// The id of this folder's runner, if it has been one.
-pub fn known_runner(dir: &Path) -> Option<String> {
+pub(crate) fn known_runner(dir: &Path) -> Option<String> {
     let text = aop_store::read_text_file(&dir.join(ID_FILE)).ok()?;
     Some(text.trim().to_owned()).filter(|id| !id.is_empty())
 }

@@ -39,12 +39,12 @@ pub(super) struct Change {
 
 impl Git {
     /// Tracked files that differ from the head.
-    pub async fn dirty_files(&self) -> Result<Vec<String>, GitError> {
+    pub(crate) async fn dirty_files(&self) -> Result<Vec<String>, GitError> {
         Ok(changed_files(&self.git(&self.root, &["status", "--porcelain", "--untracked-files=no"]).await?))
     }
 
     /// Whether the files of the project would let the head move to this commit. Changes nothing.
-    pub async fn can_move_to(&self, commit: &str) -> Result<(), GitError> {
+    pub(crate) async fn can_move_to(&self, commit: &str) -> Result<(), GitError> {
         let changes = self.changes("HEAD", commit).await?;
         let added = changes.iter().filter(|change| change.how == 'A');
         self.check_free(added, &HashSet::new()).await?;
@@ -52,7 +52,7 @@ impl Git {
     }
 
     /// Refuses a checkout in which something else is under way: git would not move the branch, or mix the two.
-    pub async fn check_idle(&self) -> Result<(), GitError> {
+    pub(crate) async fn check_idle(&self) -> Result<(), GitError> {
         let lock = self.git_path("index.lock").await?;
         if lock.exists() {
             let shown = lock.display();
@@ -79,7 +79,12 @@ impl Git {
 
     /// Moves the branch that the project is on forward to a prepared merge, whatever the user's settings say of merges.
     /// Git has `stdin` for as long as it lives.
-    pub async fn fast_forward(&self, branch: &str, commit: &str, stdin: Stdio) -> Result<(), GitError> {
+    pub(crate) async fn fast_forward(
+        &self,
+        branch: &str,
+        commit: &str,
+        stdin: Stdio,
+    ) -> Result<(), GitError> {
         let args = [
             "merge",
             "--ff-only",

@@ -115,7 +115,7 @@ impl Git {
     }
 
     /// The branch of a feature.
-    pub fn branch(feature: &FeatureId) -> String {
+    pub(crate) fn branch(feature: &FeatureId) -> String {
         format!("aop/{feature}")
     }
 
@@ -125,16 +125,11 @@ impl Git {
     }
 
     /// Where a feature is worked on.
-    pub fn worktree(&self, feature: &FeatureId) -> PathBuf {
+    pub(crate) fn worktree(&self, feature: &FeatureId) -> PathBuf {
         self.worktrees_folder().join(feature.as_str())
     }
 
-    /// The worktree of a feature, made when it is missing, on its own branch off the head.
-    pub async fn ensure_worktree(&self, feature: &FeatureId) -> Result<PathBuf, GitError> {
-        self.worktree_from(feature, None).await
-    }
-
-    /// The same off this base.
+    /// The worktree of a feature, made when it is missing, on its own branch off this base, or off the head.
     pub(crate) async fn worktree_from(
         &self,
         feature: &FeatureId,
@@ -233,7 +228,7 @@ impl Git {
     }
 
     /// Commits whatever changed in a feature's worktree. The commit that the worktree is at then.
-    pub async fn commit_all(&self, feature: &FeatureId, message: &str) -> Result<String, GitError> {
+    pub(crate) async fn commit_all(&self, feature: &FeatureId, message: &str) -> Result<String, GitError> {
         if self.worktrees == Worktrees::Plain {
             return Ok(NO_COMMIT.to_owned());
         }
@@ -323,19 +318,19 @@ impl Git {
     }
 
     /// The commit that a folder is at.
-    pub async fn head(&self, folder: &Path) -> Result<String, GitError> {
+    pub(crate) async fn head(&self, folder: &Path) -> Result<String, GitError> {
         Ok(self.git(folder, &["rev-parse", "--verify", "HEAD"]).await?.trim().to_owned())
     }
 
     /// The commit of a feature's branch; none when there is no branch.
-    pub async fn branch_head(&self, feature: &FeatureId) -> Option<String> {
+    pub(crate) async fn branch_head(&self, feature: &FeatureId) -> Option<String> {
         let name = format!("refs/heads/{}", Git::branch(feature));
         let said = self.git(&self.root, &["rev-parse", "--verify", "--quiet", &name]).await.ok()?;
         Some(said.trim().to_owned())
     }
 
     /// The branch that the project is on; none when its head is detached.
-    pub async fn current_branch(&self) -> Option<String> {
+    pub(crate) async fn current_branch(&self) -> Option<String> {
         let said = self.git(&self.root, &["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok()?;
         Some(said.trim().to_owned())
     }
@@ -349,7 +344,7 @@ impl Git {
     }
 
     /// Whether the head, or another name of a commit, has this commit in its history.
-    pub async fn contains(&self, name: &str, commit: &str) -> bool {
+    pub(crate) async fn contains(&self, name: &str, commit: &str) -> bool {
         self.git(&self.root, &["merge-base", "--is-ancestor", commit, name]).await.is_ok()
     }
 
@@ -360,7 +355,7 @@ impl Git {
 
     /// Takes a feature's worktree away, with what git ignores there; its branch stays. What is there and nowhere else
     /// keeps it: files that are not committed, a commit that is not on the branch, or one in a submodule.
-    pub async fn remove_worktree(&self, feature: &FeatureId) -> Result<Vec<String>, GitError> {
+    pub(crate) async fn remove_worktree(&self, feature: &FeatureId) -> Result<Vec<String>, GitError> {
         // Said each time: the user's settings may hide files.
         const ALL: &str = "status.showUntrackedFiles=normal";
         let path = self.worktree(feature);
@@ -457,7 +452,7 @@ fn failed<Arg: AsRef<OsStr>>(args: &[Arg], output: &Output) -> GitError {
 mod tests {
     use super::{Git, GitError};
     use aop_kernel::ids::FeatureId;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     pub(super) fn git(folder: &Path, args: &[&str]) -> String {
@@ -480,6 +475,12 @@ mod tests {
         match error {
             GitError::Unusable { message, hint } => (message, hint),
             other => panic!("{other}"),
+        }
+    }
+
+    impl Git {
+        pub(super) async fn ensure_worktree(&self, feature: &FeatureId) -> Result<PathBuf, GitError> {
+            self.worktree_from(feature, None).await
         }
     }
 

@@ -14,7 +14,7 @@ fn prepared(feature: &FeatureId) -> String {
 
 impl Git {
     /// Makes the merge of `commit` into the head as an object that nothing points at yet.
-    pub async fn prepare_merge(&self, commit: &str, message: &str) -> Result<String, GitError> {
+    pub(crate) async fn prepare_merge(&self, commit: &str, message: &str) -> Result<String, GitError> {
         let head = self.head(&self.root).await?;
         let args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", &head, commit];
         // What it warns of stands elsewhere than what it found.
@@ -32,7 +32,7 @@ impl Git {
     }
 
     /// The features with a merge that is prepared and, as far as this is known, on no branch yet.
-    pub async fn prepared_merges(&self) -> Result<Vec<FeatureId>, GitError> {
+    pub(crate) async fn prepared_merges(&self) -> Result<Vec<FeatureId>, GitError> {
         let said = self.git(&self.root, &["for-each-ref", "--format=%(refname)", PREPARED]).await?;
         let names = said.lines().filter_map(|name| name.strip_prefix(PREPARED));
         Ok(names.filter_map(|id| FeatureId::parse(id).ok()).collect())

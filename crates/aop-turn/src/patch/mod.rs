@@ -27,7 +27,7 @@ pub fn patch(target: &PatchFor<'_>) -> String {
 }
 
 /// Where deliverables go.
-pub fn artifact_patch(artifacts: &str) -> String {
+fn artifact_patch(artifacts: &str) -> String {
     let folder = artifacts.trim_end_matches('/');
     format!(
         "## Where deliverables go\n\
@@ -39,7 +39,7 @@ pub fn artifact_patch(artifacts: &str) -> String {
 }
 
 /// How to work and how to end the turn.
-pub fn mode_patch(target: &PatchFor<'_>) -> String {
+fn mode_patch(target: &PatchFor<'_>) -> String {
     let body = match target.mode {
         Mode::Interactive => interactive::text(target.engine, target.role),
         Mode::Auto => auto_text(target.role),

@@ -35,18 +35,7 @@ const PROGRAM: &[&str] = &[
 
 /// All that a pure crate may use: no async, no database, no process, no clock, no randomness.
 const PURE: &[&str] = &["aop-ask", "aop-turn", "aop-kernel"];
-const PURE_MAY_USE: &[&str] = &[
-    "aho-corasick",
-    "aop-ask",
-    "indexmap",
-    "jiff",
-    "memchr",
-    "schemars",
-    "serde",
-    "serde_json",
-    "sha2",
-    "thiserror",
-];
+const PURE_MAY_USE: &[&str] = &["aop-ask", "jiff", "memchr", "serde", "serde_json", "sha2", "thiserror"];
 
 /// Crates that only one of ours may name.
 const FENCED: &[(&str, &[&str])] = &[
