@@ -10,6 +10,12 @@ use aop_kernel::policy::Rules;
 use aop_kernel::time::Timestamp;
 use aop_kernel::{Envelope, Refusal};
 
+/// At most so many calls share one commit, so that nobody waits for an endless queue.
+pub(crate) const BATCH: usize = 256;
+
+/// Due features that one commit expires at most: a long backlog is worked off in several.
+pub(crate) const EXPIRE_AT_ONCE: usize = 256;
+
 /// What follows from one mutation.
 pub(crate) struct Decision {
     /// What the clock did, to be kept whatever the command came to.

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// A page of the log, unless it asks for another size …
 const PAGE: usize = 100;
 /// … up to this.
-const LARGEST_PAGE: usize = 1_000;
+pub(super) const LARGEST_PAGE: usize = 1_000;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()

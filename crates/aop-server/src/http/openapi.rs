@@ -1,7 +1,7 @@
 //! The OpenAPI document: one table of addresses, and the schemas that the parsers of the tools stand by. It is
 //! generated here, committed as `schemas/openapi.json`, and served.
 
-use super::Shared;
+use super::{Shared, features, questions};
 use aop_kernel::ErrorCode;
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::status::Status;
@@ -113,13 +113,13 @@ fn table() -> Vec<Route> {
         Route::get("/api/v1/questions", "Questions, oldest first; open ones unless status says otherwise.", paged(question()))
             .query("status", names(statuses))
             .query("feature_id", pattern("feature_id"))
-            .query("limit", whole(1, 500))
+            .query("limit", whole(1, questions::LARGEST_PAGE as u64))
             .query("cursor", pattern("question_id"))
             .refusals(&[ErrorCode::FeatureNotFound, ErrorCode::ForbiddenForRole]),
         Route::post("/api/v1/questions", "Asks a human and returns at once.", ask, changed()).refusals(OF_TOOL),
         Route::get("/api/v1/questions/{question_id}", "One question.", question()).refusals(OF_QUESTION),
         Route::get("/api/v1/questions/{question_id}/wait", "The question when it is closed, or as it stands after that time.", question())
-            .query("timeout_s", whole(0, 50))
+            .query("timeout_s", whole(0, questions::LONGEST_WAIT as u64))
             .refusals(OF_QUESTION),
         Route {
             headers: &["Idempotency-Key", "If-Match"],
@@ -147,10 +147,10 @@ fn table() -> Vec<Route> {
         Route::get("/api/v1/features/{feature_id}/context", "What a turn should know of its feature.", json!({"type": "object", "required": ["feature_id", "state", "human_input"]})).refusals(OF_FEATURE),
         Route::get("/api/v1/features/{feature_id}/log", "What happened to the feature, oldest first.", items(reference("Event")))
             .query("after", whole(0, i64::MAX as u64))
-            .query("limit", whole(1, 1_000))
+            .query("limit", whole(1, features::LARGEST_PAGE as u64))
             .refusals(OF_FEATURE),
         Route::get("/api/v1/runs", "The project's runs, each once, oldest first.", paged(json!({"type": "object"})))
-            .query("limit", whole(1, 1_000))
+            .query("limit", whole(1, features::LARGEST_PAGE as u64))
             .query("cursor", json!({"type": "string", "pattern": "^r_[0-7][0-9A-HJKMNP-TV-Z]{25}$"}))
             .refusals(&[ErrorCode::ForbiddenForRole]),
     ];

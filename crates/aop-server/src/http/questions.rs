@@ -27,7 +27,9 @@ use std::time::Duration;
 /// A page of a list, unless it asks for another size …
 const PAGE: usize = 50;
 /// … up to this.
-const LARGEST_PAGE: usize = 500;
+pub(super) const LARGEST_PAGE: usize = 500;
+/// Nobody waits longer in one call, in seconds.
+pub(super) const LONGEST_WAIT: usize = 50;
 
 pub(super) fn routes() -> Router<Shared> {
     Router::new()
@@ -190,7 +192,7 @@ async fn wait(
     patience: Result<Query<Patience>, QueryRejection>,
 ) -> Result<Response, Refused> {
     let Query(patience) = patience.map_err(|error| query_refusal(&error))?;
-    let seconds = number("timeout_s", patience.timeout_s.as_deref(), 0, 50)?;
+    let seconds = number("timeout_s", patience.timeout_s.as_deref(), 0, LONGEST_WAIT)?;
     let question = theirs(&app, &signed, &id).await?;
     let wanted = seconds.map_or(app.patience, |seconds| Duration::from_secs(seconds as u64));
     let patience = wanted.min(app.patience);

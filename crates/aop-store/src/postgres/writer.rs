@@ -12,6 +12,7 @@ use super::learn;
 use super::link::{Failure, unavailable};
 use super::{Inside, TimeSource};
 use crate::clock::Ids;
+use crate::decide::{BATCH, EXPIRE_AT_ONCE};
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use crate::history::Entries;
@@ -25,12 +26,6 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-
-/// At most so many calls share one commit, so that nobody waits for an endless queue.
-const BATCH: usize = 256;
-
-/// Due features that one commit expires at most.
-const EXPIRE_AT_ONCE: usize = 256;
 
 /// Everything is found by its key, however many there are: one plan for ever, instead of one for every commit.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL plan_cache_mode = force_generic_plan";

@@ -29,6 +29,7 @@ mod worker;
 mod writer;
 
 use crate::clock::Clock;
+use crate::decide::EXPIRE_AT_ONCE;
 use crate::error::StoreError;
 use crate::history::{Entries, Origin, Visit};
 use crate::port::{
@@ -54,7 +55,6 @@ use site::Site;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use submit::EXPIRE_AT_ONCE;
 use tokio::sync::oneshot;
 use turn::Turn;
 use writer::{Spare, Writer};

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::connect::PROJECT;
 use super::recent::Kept;
 use super::tail::Tail;
-use crate::decide::decide;
+use crate::decide::{EXPIRE_AT_ONCE, decide};
 use crate::error::StoreError;
 use crate::port::Receipt;
 use crate::rows::{Change, EventRow, in_list_order, parse_question, snapshot};
@@ -17,9 +17,6 @@ use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::Row;
 use serde_json::Value;
-
-/// Due features that one call expires at most, so that a long backlog is worked off in several commits.
-pub(super) const EXPIRE_AT_ONCE: usize = 256;
 
 /// About as long is a record that was not written yet.
 const RECORD: usize = 1_024;

@@ -10,6 +10,7 @@ use super::tail::Shared;
 use super::turn::Turn;
 use super::worker::Worker;
 use crate::clock::Clock;
+use crate::decide::BATCH;
 use crate::error::StoreError;
 use crate::wakes::Wakes;
 use aop_kernel::ids::FeatureId;
@@ -22,9 +23,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
-
-/// At most so many calls share one commit, so that nobody waits for an endless queue.
-const BATCH: usize = 256;
 
 /// So long after its last commit the thread brings the tables up to the log, if nobody has looked there before.
 const QUIET: Duration = Duration::from_millis(5);
