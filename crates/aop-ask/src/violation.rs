@@ -161,18 +161,20 @@ fn unknown_keys<'a>(
     }
 }
 
-/// The known word that a typing mistake most likely meant.
-pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    if word.len() > 40 {
+/// The known word that somebody most likely meant: with a typing mistake, or without its end.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    if word.len() > 64 {
         return None;
     }
-    let lower = word.to_lowercase();
-    known
-        .iter()
-        .map(|candidate| (distance(&lower, candidate), *candidate))
-        .filter(|(distance, candidate)| *distance <= 2 && *distance < candidate.len())
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let word = word.to_lowercase();
+    let near = known.iter().filter_map(|candidate| {
+        let lower = candidate.to_lowercase();
+        let distance = distance(&word, &lower);
+        let is_slip = distance <= 2 && distance < lower.len();
+        let is_beginning = word.len() >= 4 && lower.starts_with(&word);
+        (is_slip || is_beginning).then_some((distance, *candidate))
+    });
+    near.min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// Levenshtein distance of two short words.
@@ -202,10 +204,22 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_mistake_finds_the_key_it_meant() {
+    fn a_typing_mistake_finds_the_word_it_meant_and_only_what_is_near_is_named() {
         assert_eq!(nearest("lable", &["label", "description"]), Some("label"));
         assert_eq!(nearest("Label", &["label"]), Some("label"));
         assert_eq!(nearest("colour", &["label", "id"]), None);
+        let known = ["shop", "checkout-page", "FAILED"];
+        for (typed, meant) in [
+            ("shp", Some("shop")),
+            ("Check-out-page", Some("checkout-page")),
+            ("checkout", Some("checkout-page")),
+            ("faild", Some("FAILED")),
+            ("tax", None),
+            ("che", None),
+        ] {
+            assert_eq!(nearest(typed, &known), meant, "{typed}");
+        }
+        assert_eq!(nearest("shop", &[]), None);
     }
 
     #[test]

@@ -2,16 +2,10 @@
 
 use crate::cli::Global;
 use crate::project::Project;
+use aop_ask::violation::nearest;
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
 use serde_json::json;
-
-/// The name that is nearest to this one, when one is near.
-pub(crate) fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = name.to_lowercase();
-    let alike = |known: &&str| strsim::jaro(&known.to_lowercase(), &wanted);
-    all.max_by(|a, b| alike(a).total_cmp(&alike(b))).filter(|known| alike(known) > 0.8)
-}
 
 /// A refusal for an unknown feature, with the id that is nearest to the one that was typed. Whoever may not see a feature
 /// is not told of it.
@@ -25,23 +19,7 @@ pub(crate) fn with_feature(global: &Global, refusal: Refusal) -> Refusal {
     let Ok(listed) = listed else { return refusal };
     let items = listed.data()["items"].take();
     let ids = items.as_array().into_iter().flatten().filter_map(|item| item["feature_id"].as_str());
-    let Some(near) = nearest(typed, ids) else { return refusal };
+    let Some(near) = nearest(typed, &ids.collect::<Vec<_>>()) else { return refusal };
     let hint = format!("did you mean '{near}'? `aop features list --all` lists all of them");
     refusal.hint(hint)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_is_near_is_named() {
-        let known = ["shop", "checkout-page", "login"];
-        for (typed, meant) in
-            [("shp", Some("shop")), ("Check-out-page", Some("checkout-page")), ("tax", None)]
-        {
-            assert_eq!(nearest(typed, known.into_iter()), meant, "{typed}");
-        }
-        assert_eq!(nearest("shop", std::iter::empty()), None);
-    }
 }

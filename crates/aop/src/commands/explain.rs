@@ -1,7 +1,7 @@
 //! `aop explain CODE`: what an error code means and what to do about it.
 
-use crate::near::nearest;
 use crate::output::{CommandResult, Reply};
+use aop_ask::violation::nearest;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_turn::TurnErrorCode;
 use serde_json::{Value, json};
@@ -54,8 +54,8 @@ pub(crate) fn run(args: &ExplainArgs) -> CommandResult {
 
 fn unknown(name: &str) -> Refusal {
     let all = ErrorCode::ALL.iter().map(|code| code.as_str());
-    let all = all.chain(TurnErrorCode::ALL.iter().map(|code| code.as_str()));
-    let hint = match nearest(name, all) {
+    let all: Vec<&str> = all.chain(TurnErrorCode::ALL.iter().map(|code| code.as_str())).collect();
+    let hint = match nearest(name, &all) {
         Some(code) => format!("did you mean `aop explain {code}`? `aop explain` lists all codes"),
         None => "list all codes with `aop explain`".to_owned(),
     };
