@@ -198,7 +198,7 @@ pub(super) fn spec() -> Value {
         "type": "object",
         "description": "A form with several questions (a QuestionSpec).",
         "properties": {
-            "version": {"type": "integer", "enum": [1]},
+            "version": {"type": "integer", "minimum": 1},
             "topic": {"type": "string"},
             "questions": {"type": "array", "items": question, "minItems": 1},
         },

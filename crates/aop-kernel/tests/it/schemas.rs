@@ -102,6 +102,40 @@ fn every_name_of_an_enum_is_taken_and_no_other() {
     }
 }
 
+/// A model is shown a form that is shorter than the schema of the document; what it says is the same.
+#[test]
+fn the_form_that_tools_show_says_of_its_keys_what_the_schema_of_the_document_says() {
+    let document = aop_ask::schema::question_spec();
+    let form = Tool::QuestionCreate.input_schema()["properties"]["spec"].clone();
+    let question = (&form["properties"]["questions"]["items"], &document["$defs"]["question"]);
+    let option = (&question.0["properties"]["options"]["items"], &document["$defs"]["option"]);
+    for (shown, whole) in [(&form, &document), question, option] {
+        assert_eq!(names(&shown["required"]), names(&whole["required"]));
+        for (key, property) in shown["properties"].as_object().unwrap() {
+            let whole = &whole["properties"][key];
+            let said = property.as_object().unwrap().iter();
+            for (word, value) in said.filter(|(word, _)| !["description", "items"].contains(&word.as_str())) {
+                // Names in a list are texts, also where that is not said.
+                let implied = word == "type" && whole.get("enum").is_some();
+                assert!(implied || whole[word] == *value, "{key}: {word} {value}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_form_of_any_version_from_one_on_is_asked_as_it_is_checked() {
+    let (_, required) = by_schema(Tool::QuestionCreate);
+    for (version, good) in [(json!(1), true), (json!(2), true), (json!(0), false), (json!("1"), false)] {
+        let mut input = full(Tool::QuestionCreate, &required);
+        let mut spec = sample(Tool::QuestionCreate, "spec");
+        spec["version"] = version.clone();
+        assert_eq!(aop_ask::spec::QuestionSpec::from_json(&spec).is_ok(), good, "{version}");
+        input.insert("spec".into(), spec);
+        assert_eq!(call(Tool::QuestionCreate, &input).is_ok(), good, "{version}");
+    }
+}
+
 #[test]
 fn the_envelope_schema_names_what_a_refusal_carries() {
     let schema = envelope_schema();
