@@ -33,10 +33,10 @@ struct Xtask {
 enum Command {
     /// Everything that must hold: format, invariants, lints, tests
     Test {
-        /// The inner loop: only what changed code can break quickly
+        /// The inner loop: without the lints, chaos, PostgreSQL, slow tests, the real agent programs and the browser
         #[arg(long, conflicts_with = "nightly")]
         quick: bool,
-        /// The long run: optimised, ten thousand cases for every property
+        /// The long run: optimised, up to ten thousand cases for a property, `cargo deny`, long chaos
         #[arg(long)]
         nightly: bool,
     },

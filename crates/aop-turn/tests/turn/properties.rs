@@ -92,7 +92,7 @@ fn events(engine: Engine, portions: &[&[u8]]) -> Vec<Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases.max(600)))]
 
     #[test]
     fn any_chunking_gives_the_same_events(
