@@ -37,8 +37,8 @@ use tokio::sync::{mpsc, watch};
   aop run --mode auto                nobody is there: agents decide
   aop run --exit-when-parked         leave with 3 when all that is left waits
 
-Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped. A second one
-leaves at once.")]
+Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped. \
+A second Ctrl-C leaves at once.")]
 pub(crate) struct RunArgs {
     /// Specifications to enrol as features; the file's name is the feature's id
     #[arg(value_name = "SPEC.md")]
