@@ -41,6 +41,7 @@ pages_are_true! {
     the_page_about_http_is_true "docs/http.md",
     the_page_about_mcp_is_true "docs/mcp.md",
     the_page_about_turns_is_true "docs/turns.md",
+    the_page_about_the_scripted_engine_is_true "docs/scripted.md",
     the_tutorial_is_true "docs/tutorial.md",
     the_concepts_are_true "docs/concepts.md",
     how_to_answer_from_the_phone_is_true "docs/howto/answer-from-the-phone.md",
