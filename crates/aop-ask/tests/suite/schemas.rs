@@ -27,8 +27,7 @@ fn the_committed_schemas_are_up_to_date() {
 }
 
 proptest! {
-    // An eighth of the usual number, because each case takes long.
-    #![proptest_config(ProptestConfig { max_shrink_iters: 100, cases: ProptestConfig::default().cases / 8, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn every_valid_document_fits_its_schema(case in case()) {
