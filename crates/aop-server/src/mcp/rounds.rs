@@ -1,10 +1,13 @@
 //! Forms under the stateless protocol (2026-07-28), where a server sends no requests: the call returns at once with
 //! the form, and the client makes the same call again with the reply. In between nothing is kept here but the
 //! question itself, so that any server may take the second call. The state that the client echoes is the question's
-//! id and is trusted no further than that: it only ties a reply to the question that was shown.
+//! id, behind it whatever was accepted before where one round was not enough. It is trusted no further than a reply: it
+//! ties one to the question that was shown, and says nothing that the client could not have said in its replies.
 
-use super::elicit::{elicitation, is_stateless};
-use super::{Handler, elicit::Offer};
+use super::Handler;
+use super::elicit::{Offer, elicitation, is_stateless};
+use aop_ask::Dialogue;
+use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
 use aop_kernel::{Envelope, Refusal};
 use rmcp::RoleServer;
@@ -36,6 +39,14 @@ impl Reply {
         let form = request.input_responses.take().and_then(|mut replies| replies.remove(FORM));
         Reply { state: request.request_state.take(), form }
     }
+
+    /// What was accepted in the rounds before, if this is a reply to the form of that question.
+    fn earlier(&self, id: &QuestionId) -> Option<Vec<Value>> {
+        match self.state.as_deref()?.strip_prefix(id.as_str())? {
+            "" => Some(Vec::new()),
+            earlier => serde_json::from_str(earlier).ok(),
+        }
+    }
 }
 
 impl Handler {
@@ -47,12 +58,12 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         if is_stateless(context) {
-            if reply.state.as_deref() == Some(question.id.as_str()) {
-                // A reply that is no answer closes the form; the question stays on every other surface.
-                if let Some(form) = self.dialogue(question, context) {
-                    self.heard(question, form, reply.form).await;
-                }
-            } else if let Some(form) = self.hand_out(question, context) {
+            // A reply that is no answer closes the form; the question stays on every other surface.
+            let form = match reply.earlier(&question.id) {
+                Some(earlier) => self.next_round(question, earlier, reply.form, context).await,
+                None => self.offer(question, context).and_then(|Offer(form)| hand_out(question, &form, &[])),
+            };
+            if let Some(form) = form {
                 return Ok(Told::Form(form));
             }
         }
@@ -60,14 +71,28 @@ impl Handler {
         self.tell(&closed, context).await.map(Told::Envelope)
     }
 
-    fn hand_out(
+    /// Takes a reply. The form of what is left to ask, if anything is.
+    async fn next_round(
         &self,
         question: &Question,
+        mut replies: Vec<Value>,
+        reply: Option<Value>,
         context: &RequestContext<RoleServer>,
     ) -> Option<InputRequiredResult> {
-        let Offer(form) = self.offer(question, context)?;
-        let request = elicitation(question, &form)?;
-        let requests = InputRequests::from([(FORM.to_owned(), InputRequest::Elicitation(request))]);
-        Some(InputRequiredResult::new(Some(requests), Some(question.id.to_string())))
+        let mut form = self.dialogue(question, context)?;
+        for earlier in &replies {
+            form.reply(earlier).ok()?;
+        }
+        replies.extend(reply.clone());
+        let form = self.heard(question, form, reply).await?;
+        hand_out(question, &form, &replies)
     }
+}
+
+/// The form as it stands after these replies.
+fn hand_out(question: &Question, form: &Dialogue, replies: &[Value]) -> Option<InputRequiredResult> {
+    let request = elicitation(question, form)?;
+    let requests = InputRequests::from([(FORM.to_owned(), InputRequest::Elicitation(request))]);
+    let earlier = if replies.is_empty() { String::new() } else { Value::from(replies).to_string() };
+    Some(InputRequiredResult::new(Some(requests), Some(format!("{}{earlier}", question.id))))
 }

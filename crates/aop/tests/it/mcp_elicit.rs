@@ -105,10 +105,14 @@ fn an_agent_with_a_credential_cannot_accept_its_own_question() {
 
 /// A call of the stateless protocol, with what a second call brings along.
 fn stateless(client: &mut Client, more: Value) -> u64 {
+    stateless_ask(client, &choice(), more)
+}
+
+fn stateless_ask(client: &mut Client, arguments: &Value, more: Value) -> u64 {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "stateless", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}});
-    let mut params = json!({"name": "ask_user", "arguments": choice(), "_meta": meta});
+    let mut params = json!({"name": "ask_user", "arguments": arguments, "_meta": meta});
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     client.begin("tools/call", params)
 }
@@ -151,4 +155,57 @@ fn a_stateless_form_that_is_declined_or_for_another_question_answers_nothing() {
     for call in [stray, declined] {
         assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
     }
+}
+
+#[test]
+fn what_a_stateless_form_accepts_in_several_rounds_is_one_answer() {
+    let project = Project::with_feature();
+    let options = json!([{"label": "S", "description": "small"}, {"label": "L", "description": "large"}]);
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "sizes", "header": "Sizes", "question": "Which sizes?", "kind": "multi_choice", "required": true,
+            "allow_other": true, "options": options},
+        {"id": "first", "header": "First", "question": "Which first?", "kind": "single_choice", "required": true,
+            "allow_other": true, "options": options}]});
+    let ask = json!({"prompt": "The shop", "spec": spec});
+    let mut more = json!({});
+    // A text beside what was ticked may be followed by another; two answers to one choice are none.
+    for (accepted, asks) in [
+        (json!(null), "2 questions"),
+        (json!({"sizes": ["L"], "sizes__other": "XL", "first": "L", "first__other": "XS"}), "2 questions"),
+        (json!({"sizes": "Done", "first": "S"}), ""),
+    ] {
+        // Each round is another server's.
+        let mut client = Client::connect(&mut project.command(&["mcp", "--feature-id", "shop"]));
+        if !accepted.is_null() {
+            more["inputResponses"] = json!({"form": {"action": "accept", "content": accepted}});
+        }
+        let call = stateless_ask(&mut client, &ask, more.clone());
+        let answer = client.answer_to(call);
+        if asks.is_empty() {
+            assert_eq!(envelope(&answer)["data"]["answer"], json!({"sizes": ["L", "XL"], "first": "S"}));
+        } else {
+            let form = &answer["result"]["inputRequests"]["form"]["params"];
+            assert!(form["message"].as_str().unwrap_or_default().contains(asks), "{answer}");
+            more = json!({"requestState": answer["result"]["requestState"]});
+        }
+        client.close();
+    }
+    project.assert_healthy();
+}
+
+#[test]
+fn a_stateless_reply_that_comes_again_answers_no_new_question() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp"]));
+    let call = stateless(&mut client, json!({}));
+    let state = client.answer_to(call)["result"]["requestState"].clone();
+    let accepted = form_reply(&state, json!({"action": "accept", "content": {"answer": "right"}}));
+    let call = stateless(&mut client, accepted.clone());
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "right");
+    let call = stateless(&mut client, accepted);
+    let anew = client.answer_to(call)["result"].clone();
+    assert_eq!(anew["resultType"], "input_required", "{anew}");
+    let open = project.run(&["questions"]).data()["items"].clone();
+    assert_eq!(open[0]["question_id"], anew["requestState"]);
+    assert_ne!(anew["requestState"], state);
 }
