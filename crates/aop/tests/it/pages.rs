@@ -365,6 +365,17 @@ fn addresses_that_name_nothing_are_pages_that_say_so() {
 }
 
 #[test]
+fn a_card_of_the_board_names_the_question_that_its_feature_waits_for() {
+    let project = Project::with_feature();
+    project.create_feature("idle");
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let board = Visit::sign_in(&server).get("/features").body;
+    assert_eq!(board.matches(&format!(">{id}</p>")).count(), 1, "{board}");
+    assert_eq!(board.matches("href=\"/questions/").count(), 1, "{board}");
+}
+
+#[test]
 fn the_inbox_is_paged_and_a_page_that_has_gone_is_the_last_one() {
     let project =
         Project::with_settings("policy: {execution: {human_input: {max_open_questions_per_feature: 100}}}\n");
