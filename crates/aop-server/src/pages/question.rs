@@ -13,9 +13,10 @@ use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
 use aop_kernel::question::{Asked, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::fresh_operation;
+use aop_store::{Store, fresh_operation};
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -26,6 +27,10 @@ use serde_json::{Value, json};
 
 /// So many lines of the log stand beside a question.
 const LINES: usize = 6;
+/// The log is read back in pages, the first of this size and each four times as long as the one before …
+const FIRST_PAGE: usize = 3 * LINES;
+/// … up to this one: some thousand events.
+const LAST_PAGE: usize = FIRST_PAGE << 8;
 /// Questions that were asked again are followed so far back.
 const CHAIN: usize = 5;
 /// A detail is shown up to this length.
@@ -65,6 +70,8 @@ struct QuestionPage {
     cwd: Option<String>,
     details: Vec<(String, String)>,
     log: Vec<(When, String)>,
+    /// Whether more happened since than is looked through.
+    long_ago: bool,
     earlier: Vec<(String, &'static str)>,
     next: Option<String>,
 }
@@ -163,7 +170,7 @@ async fn view(
     let id = &question.id;
     let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}"));
     let feature = store.feature(question.feature_id.clone()).await?;
-    let log = store.last_events(question.feature_id.clone(), None, 3 * LINES).await?;
+    let (log, long_ago) = happened_before(store.as_ref(), question).await?;
     let waiting = store.inbox(0, 2).await?;
     let now = store.now().await?;
     shell.open = Waiting::of(&waiting);
@@ -174,8 +181,6 @@ async fn view(
         earlier.push((old.id.to_string(), old.state.status().as_str()));
         before = old.reopened_from;
     }
-    let before = log.iter().filter(|event| event.stamped.at <= question.created_at);
-    let before = before.map(|event| (When::past(event.stamped.at, now), sentence(&event.stamped)));
     let asked = &question.asked;
     let (about, tone) = words::about(asked.question_type);
     let engine = asked.engine_ref.as_ref().map(|engine| match &engine.version {
@@ -207,11 +212,37 @@ async fn view(
         engine: engine.or_else(|| feature.and_then(|feature| feature.engine)),
         cwd: asked.engine_ref.as_ref().map(|engine| engine.cwd.clone()).filter(|cwd| !cwd.is_empty()),
         details: details(asked),
-        // Without the asking itself, which the whole page is about.
-        log: before.filter(|(_, words)| !words.contains(id.as_str())).take(LINES).collect(),
+        log: log.into_iter().map(|(at, words)| (When::past(at, now), words)).collect(),
+        long_ago,
         earlier,
         next: waiting.items.iter().find(|other| other.id != *id).map(|next| next.id.to_string()),
     })
+}
+
+/// The last that happened in the feature before a question was asked, newest first, and whether the search was given up.
+async fn happened_before(
+    store: &dyn Store,
+    question: &Question,
+) -> Result<(Vec<(Timestamp, String)>, bool), Refusal> {
+    let mut lines = Vec::new();
+    let (mut before, mut size) = (None, FIRST_PAGE);
+    loop {
+        let events = store.last_events(question.feature_id.clone(), before, size).await?;
+        let earlier = events.iter().filter(|event| event.stamped.at <= question.created_at);
+        let earlier = earlier.map(|event| (event.stamped.at, sentence(&event.stamped)));
+        // Without the asking itself, which the whole page is about.
+        lines.extend(earlier.filter(|(_, words)| !words.contains(question.id.as_str())));
+        lines.truncate(LINES);
+        if lines.len() == LINES || events.len() < size {
+            return Ok((lines, false));
+        }
+        if size >= LAST_PAGE {
+            let given_up = lines.is_empty();
+            return Ok((lines, given_up));
+        }
+        before = events.last().map(|event| event.seq);
+        size *= 4;
+    }
 }
 
 /// What else the asker wants shown, and what an engine's own question says beside its prompt and options.
@@ -239,7 +270,37 @@ fn detail(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::fixture::asked;
+    use crate::pages::fixture::{World, asked};
+
+    /// Something happens in the feature, so many times.
+    async fn busy(world: &World, times: usize) {
+        for number in 0..times {
+            let note = json!({"feature_id": "shop", "note": format!("note {number}")});
+            world.try_call(Tool::FeatureLogAppend, note).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_happened_before_a_question_is_found_however_much_happened_since() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let store = world.service.store.as_ref();
+        busy(&world, LINES).await;
+        world.clock.advance(1);
+        let id = world.ask("shop", json!({"blocking": false})).await;
+        let question = find(store, &QuestionId::parse(&id).unwrap()).await.unwrap();
+        let (first, _) = happened_before(store, &question).await.unwrap();
+        assert_eq!(first.len(), LINES);
+        assert!(first[0].1.contains("note 5") && first[5].1.contains("note 0"), "{first:?}");
+        world.clock.advance(1);
+        for since in [FIRST_PAGE, 5 * FIRST_PAGE] {
+            busy(&world, since).await;
+            assert_eq!(happened_before(store, &question).await.unwrap(), (first.clone(), false), "{since}");
+        }
+        // Nothing at all is not the same as nothing within reach.
+        busy(&world, 2 * LAST_PAGE).await;
+        assert_eq!(happened_before(store, &question).await.unwrap(), (Vec::new(), true));
+    }
 
     #[test]
     fn what_an_engines_own_question_says_beside_its_prompt_stands_under_the_details() {
