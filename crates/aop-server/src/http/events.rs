@@ -3,6 +3,7 @@
 //! it begins now. An agent sees its own feature.
 
 use super::auth::Signed;
+use super::questions::query_refusal;
 use super::reply::Refused;
 use super::{App, Shared};
 use crate::tokens::Bearer;
@@ -30,11 +31,15 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Browsers come back this many milliseconds after a connection was lost.
 const COMES_BACK: u32 = 1_000;
 
+/// The header that names the last event that arrived.
+const LAST_EVENT_ID: &str = "Last-Event-ID";
+
 pub(super) fn routes() -> Router<Shared> {
     Router::new().route("/events", get(events))
 }
 
 #[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct From {
     after: Option<String>,
 }
@@ -49,11 +54,12 @@ async fn events(
         Bearer::Operator { .. } => None,
         Bearer::Agent { .. } => signed.caller()?.feature,
     };
+    let Query(from) = from.map_err(|error| query_refusal(&error))?;
     let last = app.feed.last();
-    let named = headers.get("last-event-id").map(|value| value.to_str().unwrap_or("?").to_owned());
-    let named = named.or(from.map(|Query(from)| from).unwrap_or_default().after);
+    let named = headers.get(LAST_EVENT_ID).map(|value| number(LAST_EVENT_ID, value.to_str().unwrap_or("?")));
+    let named = named.or(from.after.map(|text| number("after", &text))).transpose()?;
     // A number from the future belongs to another history of the project; what is there now is where it goes on.
-    let seen = named.map(|text| number(&text)).transpose()?.map_or(last, |seen| seen.min(last));
+    let seen = named.map_or(last, |seen| seen.min(last));
     let follower = Follower {
         news: app.feed.news(),
         stopping: app.stopping.clone(),
@@ -74,11 +80,11 @@ async fn events(
     Ok(response)
 }
 
-fn number(text: &str) -> Result<u64, Refusal> {
+fn number(name: &str, text: &str) -> Result<u64, Refusal> {
     text.trim().parse().map_err(|_| {
-        Refusal::invalid_argument(format!("Last-Event-ID {} is not a number", quoted(text)))
+        Refusal::invalid_argument(format!("{name} {} is not a number", quoted(text)))
             .hint("send the id of the last event that arrived, or leave it out to begin now")
-            .fact("argument", "Last-Event-ID")
+            .fact("argument", name)
     })
 }
 

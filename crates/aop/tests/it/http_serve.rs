@@ -220,6 +220,20 @@ fn every_event_is_sent_once_in_order_and_replayed_after_any_number() {
 }
 
 #[test]
+fn a_stream_of_events_that_cannot_tell_where_to_begin_is_refused() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    for query in ["after=1&after=2", "after=x", "after=", "after=-1", "since=1"] {
+        server.get(&format!("/events?{query}")).refused(400, "invalid_argument");
+    }
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("Authorization", bearer.as_str()), ("Last-Event-ID", "x")];
+    let refused = server.request("GET", "/events?after=1", &headers, "").refused(400, "invalid_argument");
+    assert_eq!(refused["details"]["argument"], "Last-Event-ID", "{refused}");
+    server.stop();
+}
+
+#[test]
 fn a_change_that_names_an_old_version_of_the_record_is_refused() {
     let project = Project::with_feature();
     let server = Server::start(&project);
