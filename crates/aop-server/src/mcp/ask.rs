@@ -29,9 +29,8 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         let ask = AskUser::parse(input)?;
-        if let Some(words) = self.engine.as_ref().and_then(|engine| engine.refuses.as_ref()) {
-            let refused = json!({"status": "declined", "text": words});
-            return Ok(Told::Envelope(Envelope::success(&refused)));
+        if let Some(why) = self.engine.as_ref().and_then(|engine| engine.refuses.as_ref()) {
+            return Ok(Told::Envelope(Envelope::success(&words::refused(why))));
         }
         let client = self.session(context);
         let question = match context.meta.get(TOOL_USE_ID).and_then(Value::as_str) {

@@ -25,6 +25,11 @@ pub(super) fn withheld(question: &Question) -> Value {
     data
 }
 
+/// The same where nobody may be asked: there is no question then.
+pub(super) fn refused(why: &str) -> Value {
+    json!({"status": "declined", "text": format!("DECLINED: {why}")})
+}
+
 /// Answered, and not for this client.
 const WITHHELD: &str = "SECRET: the question was answered with a secret that only its asker is shown. Do not guess it. If \
     you asked it before your connection was started anew, make the same ask_user call again.";

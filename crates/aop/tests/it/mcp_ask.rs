@@ -199,6 +199,18 @@ fn no_end_of_a_question_can_be_taken_for_another() {
 }
 
 #[test]
+fn where_nobody_may_be_asked_the_call_is_declined_and_there_is_no_question() {
+    let project = Project::with_feature();
+    let agent = r#"{"feature_id": "shop", "role": "builder", "claim": "c-1"}"#;
+    let engine = json!({"engine": "gemini", "session": "s", "cwd": "", "refuses": "Nobody is available."});
+    let variables = [("AOP_AGENT", agent), ("AOP_ENGINE", &engine.to_string())];
+    let mut client = Client::start_with(&project, &[], &variables, &json!({}));
+    let told = client.data("ask_user", &choice());
+    assert_eq!(told, json!({"status": "declined", "text": "DECLINED: Nobody is available."}));
+    assert_eq!(open_questions(&project), Vec::<Value>::new());
+}
+
+#[test]
 fn a_default_by_policy_is_never_told_as_a_humans_answer() {
     let lenient = "policy: {execution: {human_input: {strict: false, timeout_ms: 1000}}}\n";
     let project = Project::with_settings(lenient);
