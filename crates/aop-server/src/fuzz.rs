@@ -67,6 +67,7 @@ pub fn mcp(bytes: &[u8]) {
             elicits: true,
             engine: None,
             signs: None,
+            token: None,
             warn: |_| (),
         };
         let lines = talk(&bytes, |stream| async {

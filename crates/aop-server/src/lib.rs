@@ -44,6 +44,8 @@ pub struct Door {
     pub engine: Option<EngineTurn>,
     /// Under which name answers are given; `None` leaves it to the call.
     pub signs: Option<String>,
+    /// The id of the stored token that the client came with; it counts for as long as that is good.
+    pub token: Option<String>,
     /// Where to say what no client has to know.
     pub warn: fn(&str),
 }

@@ -42,9 +42,14 @@ impl Signed {
         &self.bearer
     }
 
+    /// The stored token behind it, if there is one.
+    pub(crate) fn token_id(&self) -> Option<&str> {
+        self.token_id.as_deref()
+    }
+
     /// What tells its askings from those of others, also after a restart.
     pub(crate) fn tag(&self) -> &str {
-        self.token_id.as_deref().unwrap_or("operator")
+        self.token_id().unwrap_or("operator")
     }
 
     /// Whether the token has been neither revoked nor outlived meanwhile. One that cannot be looked up is not.

@@ -147,6 +147,7 @@ impl Handler {
         question: &Question,
         context: &RequestContext<RoleServer>,
     ) -> Result<Envelope, Refusal> {
+        self.admitted().await?;
         let listening = !context.ct.is_cancelled() && !*self.closed.borrow() && !*self.gone.borrow();
         if !listening {
             // Nobody will read this; the next call has to find the answer as if this one had not been.
@@ -224,6 +225,7 @@ mod tests {
             elicits: false,
             engine: None,
             signs: None,
+            token: None,
             warn: |_| (),
         };
         Handler::new(door, watch::channel(false).1)

@@ -106,6 +106,8 @@ impl Handler {
         mut form: Dialogue,
         reply: Option<Value>,
     ) -> Option<Dialogue> {
+        // The form may have been shown to somebody whose token is not good any more.
+        self.admitted().await.ok()?;
         form.reply(&reply?).ok()?;
         match form.next() {
             Step::Ask(_) => Some(form),
@@ -190,5 +192,58 @@ fn plain_titles(input: &mut Value) {
     }
     if field.get("enumNames").is_some() {
         field["enumNames"] = field["enum"].clone();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Door;
+    use crate::pages::fixture::World;
+    use crate::tokens::{self, NewToken, TokenKind};
+    use std::time::Duration;
+    use tokio::sync::watch;
+
+    /// A server for the person whose token this is.
+    fn server(world: &World, token: String) -> Handler {
+        let door = Door {
+            service: world.service.clone(),
+            caller: Caller::new(Role::Human),
+            files: None,
+            patience: Duration::ZERO,
+            elicits: true,
+            engine: None,
+            signs: None,
+            token: Some(token),
+            warn: |_| (),
+        };
+        Handler::new(door, watch::channel(false).1)
+    }
+
+    #[tokio::test]
+    async fn what_a_form_accepts_when_its_token_is_good_no_more_is_no_answer() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let store = world.service.store.as_ref();
+        for (case, answers) in [("good", true), ("revoked", false), ("expired", false)] {
+            let (kind, role, lives_ms) = (TokenKind::Operator, Role::Human, Some(1_000));
+            let new = NewToken { kind, name: None, role, feature: None, lives_ms };
+            let (token, _) = tokens::create(store, new).await.unwrap();
+            let handler = server(&world, token.token_id.clone());
+            let id = QuestionId::parse(&world.ask("shop", json!({})).await).unwrap();
+            let asked = handler.question(&id).await.unwrap();
+            let form = Dialogue::start(lone_spec(&asked).unwrap(), Target::Elicitation, Options::default());
+            match case {
+                "revoked" => drop(tokens::revoke(store, &token.token_id).await.unwrap()),
+                "expired" => world.clock.advance(1_000),
+                _ => {}
+            }
+            let reply = json!({"action": "accept", "content": {LONE: "this"}});
+            assert!(handler.heard(&asked, form.unwrap(), Some(reply)).await.is_none());
+            assert_eq!(!handler.question(&id).await.unwrap().is_open(), answers, "{case}");
+            if !answers {
+                world.answer("shop", id.as_str(), json!("that")).await;
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ mod words;
 use crate::http::App;
 use crate::http::auth::Signed;
 use crate::http::mcp::Gone;
-use crate::tokens::{Bearer, lone_agent};
+use crate::tokens::{self, Bearer, lone_agent};
 use crate::{Door, EngineTurn};
 use aop_ask::json::{AS_TEXT, maybe_rounded};
 use aop_kernel::ids::quoted;
@@ -55,6 +55,8 @@ pub(crate) struct Handler {
     elicits: bool,
     /// Who answers when the client's form is accepted, and with the tool; `None` leaves it to the call.
     signs: Option<String>,
+    /// The stored token behind it, which may be revoked or run out meanwhile.
+    token: Option<String>,
     memory: Arc<Memory>,
     /// The engine that does not wait with the client.
     engine: Option<EngineTurn>,
@@ -101,6 +103,7 @@ impl Handler {
             origin: Origin::Process,
             elicits: door.elicits,
             signs: door.signs,
+            token: door.token,
             memory: Arc::default(),
             engine: door.engine,
         }
@@ -123,7 +126,20 @@ impl Handler {
             origin: Origin::Token { tag },
             elicits,
             signs: signed.answers_as().map(str::to_owned),
+            token: signed.token_id().map(str::to_owned),
             engine: None,
+        }
+    }
+
+    /// Refuses a client whose token was revoked or has run out since it came in.
+    async fn admitted(&self) -> Result<(), Refusal> {
+        match &self.token {
+            Some(id) if !tokens::still_good(self.service.store.as_ref(), id).await? => Err(Refusal::new(
+                aop_kernel::ErrorCode::Unauthenticated,
+                "the token that this client came with is not valid any more: expired or revoked",
+            )
+            .hint("start the client with another one; `aop token list` shows which are good")),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -154,7 +170,9 @@ impl Handler {
         let reply = Reply::take(&mut request);
         let input = Value::Object(request.arguments.unwrap_or_default());
         let received = self.memory.secrets.take();
+        let admitted = self.admitted().await;
         let outcome = match &*request.name {
+            _ if let Err(refusal) = admitted => Err(refusal),
             _ if let Some(refusal) = rounded(&input) => Err(refusal),
             ASK_USER | ASK_HUMAN => self.ask_user(&input, reply, context).await,
             AWAIT_ANSWER => self.await_answer(&input, reply, context).await,

@@ -482,3 +482,25 @@ fn an_operator_with_a_name_answers_under_it_over_mcp() {
         assert!(run.stderr.contains("unauthenticated"), "{run:?}");
     }
 }
+
+#[test]
+fn a_token_that_is_taken_back_calls_nothing_through_a_server_that_runs_already() {
+    let project = Project::with_feature();
+    let ana = project.run(&["token", "create", "--kind", "operator", "--name", "ana"]).data();
+    let variables = [("AOP_TOKEN", ana["token"].as_str().unwrap())];
+    let mut client = Client::start_with(&project, &["--role", "human"], &variables, &json!({}));
+    client.data("feature.get", &json!({"feature_id": "shop"}));
+    // A call that waits meanwhile is told nothing.
+    let waiting = client.begin_call("ask_user", &json!({"prompt": "Which one?"}));
+    let asked = project.opened_question();
+    project.run(&["token", "revoke", ana["token_id"].as_str().unwrap()]).data();
+    project.answer_to(&asked, "left").data();
+    assert_eq!(mcp_client::envelope(&client.answer_to(waiting))["error"]["code"], "unauthenticated");
+    let id = project.ask("op-1");
+    let answer = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "operation_id": "a"});
+    client.refused("feature.question_answer", &answer, "unauthenticated");
+    client.refused("ask_user", &json!({"prompt": "Who are you?"}), "unauthenticated");
+    client.refused("feature.get", &json!({"feature_id": "shop"}), "unauthenticated");
+    assert_eq!(open_question(&project)["question_id"], id.as_str());
+    assert_eq!(project.run(&["questions"]).data()["items"].as_array().unwrap().len(), 1);
+}

@@ -86,11 +86,14 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     let caller = agent::caller(parse_role(&args.role)?, feature)?;
     let session = Project::find(global)?.open_as(caller)?;
     let token = std::env::var(TOKEN_VARIABLE).ok().filter(|token| !token.is_empty() && !agent::present());
-    let signs = match (session.caller.role, token) {
-        (Role::Human, Some(token)) => operator(&session, &token)?,
+    let (token, signs) = match (session.caller.role, token) {
+        (Role::Human, Some(token)) => {
+            let (id, name) = operator(&session, &token)?;
+            (Some(id), name)
+        }
         _ => {
             worker(session.caller.clone())?;
-            None
+            (None, None)
         }
     };
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
@@ -109,6 +112,7 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
         elicits,
         engine: engine()?,
         signs,
+        token,
         warn,
     })
 }
@@ -137,10 +141,10 @@ fn engine() -> Result<Option<EngineTurn>, Refusal> {
     Ok(Some(EngineTurn { engine, claim: agent::credential()?.claim, refuses }))
 }
 
-/// The name of the operator whose token it is.
-fn operator(session: &Session, token: &str) -> Result<Option<String>, Refusal> {
+/// The id of an operator's token, and whose it is.
+fn operator(session: &Session, token: &str) -> Result<(String, Option<String>), Refusal> {
     match session.wait(tokens::verify(session.store(), token))? {
-        Some((_, Bearer::Operator { name })) => Ok(name),
+        Some((id, Bearer::Operator { name })) => Ok((id, name)),
         Some((_, Bearer::Agent { .. })) | None => Err(Refusal::new(
             ErrorCode::Unauthenticated,
             format!("{TOKEN_VARIABLE} holds no valid token of an operator"),
