@@ -5,6 +5,7 @@
 //! a turn is its [`Host`].
 
 mod ask;
+mod attach;
 pub mod claude;
 mod codex;
 #[doc(hidden)]
@@ -20,6 +21,7 @@ pub mod scripted;
 pub mod words;
 
 pub use ask::arguments;
+pub use attach::{Attach, attach};
 pub use port::{
     Asked, Capabilities, Driver, EngineError, Host, HostError, Input, Limits, Pending, Progress, Reply,
     ReplyKind, SessionRef, TurnReport, TurnRequest,

@@ -17,6 +17,7 @@ pub use answers::answered_input;
 pub use asked::{Noted, Waits, Word, word};
 pub use hook::{Concern, Decision, HookCall, HookTurn};
 pub use message::{Asks, asks_of_message};
+pub(crate) use turn::NESTED;
 
 use crate::port::{Capabilities, Driver, EngineError, Host, Pending, SessionRef, TurnReport, TurnRequest};
 use crate::process::Surroundings;

@@ -26,7 +26,7 @@ const NO_CONVERSATION: &str = "No conversation found with session ID";
 /// What the engine says when a conversation is resumed without words and no call was put aside.
 const NO_MARKER: &str = "No deferred tool marker found";
 /// Variables by which the engine knows that it was started by itself, and behaves differently.
-const NESTED: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
+pub(crate) const NESTED: [&str; 3] = ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
 
 /// Runs a turn to its end.
 pub(super) async fn run(

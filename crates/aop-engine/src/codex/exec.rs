@@ -1,7 +1,7 @@
 //! `codex exec --json`, for versions that cannot ask through the app-server. Asks are text at the end of a turn, and the
 //! answer is the next message.
 
-use super::home::FirstStart;
+use super::home::{FirstStart, HOME_VARIABLE};
 use super::opening::told;
 use super::start::Place;
 use super::turn::conversation;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     let mut argv: Vec<_> = command_line(&launch).argv.into_iter().map(Into::into).collect();
     argv[0] = place.program.path.clone().into();
     let mut env = place.around.for_turn(request);
-    env.insert("CODEX_HOME".into(), place.home.into());
+    env.insert(HOME_VARIABLE.into(), place.home.into());
     let mut first = FirstStart::wait(place.home, &place.program.version_text()).await?;
     let mut process = Guarded::spawn(Launch {
         aop: place.around.aop.clone(),

@@ -12,13 +12,15 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The variable that names the home.
+pub(crate) const HOME_VARIABLE: &str = "CODEX_HOME";
 /// Copied before every turn, with every profile (`NAME.config.toml`).
 const COPIED: [&str; 3] = ["config.toml", "AGENTS.md", "AGENTS.override.md"];
 /// Linked: the sign-in, and that of MCP servers.
 const LINKED: [&str; 2] = ["auth.json", ".credentials.json"];
 
 /// Where the home of a project is.
-pub(super) fn path(project: &Path) -> PathBuf {
+pub(crate) fn path(project: &Path) -> PathBuf {
     project.join(".aop").join("engines").join("codex")
 }
 
@@ -77,7 +79,7 @@ impl FirstStart {
 /// The home that Codex would use without us.
 fn of_the_user(env: &BTreeMap<OsString, OsString>) -> Option<PathBuf> {
     let set = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("CODEX_HOME").or_else(|| set("HOME").map(|home| home.join(".codex")))
+    set(HOME_VARIABLE).or_else(|| set("HOME").map(|home| home.join(".codex")))
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

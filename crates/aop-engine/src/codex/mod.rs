@@ -9,7 +9,7 @@ mod app;
 mod asking;
 pub(crate) mod card;
 mod exec;
-mod home;
+pub(crate) mod home;
 mod opening;
 pub(crate) mod permission;
 mod program;

@@ -1,5 +1,6 @@
 //! Which Codex is installed, and what that one can do.
 
+use super::home::HOME_VARIABLE;
 use crate::port::EngineError;
 use crate::process::Surroundings;
 use crate::program::missing;
@@ -106,7 +107,7 @@ async fn printed_version(
 ) -> Result<String, EngineError> {
     let mut command = Command::new(path);
     command.arg("--version").env_clear().envs(surroundings.inherited());
-    command.env("CODEX_HOME", OsString::from(home)).stdin(std::process::Stdio::null()).kill_on_drop(true);
+    command.env(HOME_VARIABLE, OsString::from(home)).stdin(std::process::Stdio::null()).kill_on_drop(true);
     let output = match tokio::time::timeout(PATIENCE, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => return Err(unusable(path, format!("it cannot be started: {error}"))),

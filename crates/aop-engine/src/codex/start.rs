@@ -2,7 +2,7 @@
 
 use super::app::{App, CallError};
 use super::card::Card;
-use super::home::FirstStart;
+use super::home::{FirstStart, HOME_VARIABLE};
 use super::opening::Opening;
 use super::program::Program;
 use super::turn::{Turn, conversation, refusal, refused};
@@ -46,7 +46,7 @@ pub(super) async fn run(
         }
     }
     let mut env = place.around.for_turn(request);
-    env.insert("CODEX_HOME".into(), place.home.into());
+    env.insert(HOME_VARIABLE.into(), place.home.into());
     let first = FirstStart::wait(place.home, &place.program.version_text()).await?;
     let mut app = App::start(Launch {
         aop: place.around.aop.clone(),

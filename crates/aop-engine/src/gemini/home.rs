@@ -15,7 +15,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The variable that moves the program's home.
-pub(super) const HOME_VARIABLE: &str = "GEMINI_CLI_HOME";
+pub(crate) const HOME_VARIABLE: &str = "GEMINI_CLI_HOME";
 
 /// What the user's own folder lends.
 const LENT: &[&str] = &[
@@ -35,18 +35,18 @@ const LENT: &[&str] = &[
 
 /// The home of a project.
 #[derive(Debug, Clone)]
-pub(super) struct Home {
+pub(crate) struct Home {
     folder: PathBuf,
 }
 
 impl Home {
     /// Of this project, whether it is there or not.
-    pub(super) fn of(project: &Path) -> Self {
+    pub(crate) fn of(project: &Path) -> Self {
         Home { folder: project.join(".aop/engines/gemini") }
     }
 
     /// The value of the variable.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.folder
     }
 

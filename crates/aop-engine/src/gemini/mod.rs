@@ -2,7 +2,7 @@
 //! of ours then stops it, the process exits, and a later process goes on with the same conversation, with the end of
 //! the question as its next message.
 
-mod home;
+pub(crate) mod home;
 mod hook;
 mod program;
 pub(crate) mod prompt;

@@ -48,8 +48,16 @@ impl Surroundings {
     /// The environment of the engine for this turn. The folder of `aop` stands first on the search path, so that an
     /// agent that calls `aop` calls this one.
     pub fn for_turn(&self, request: &TurnRequest) -> BTreeMap<OsString, OsString> {
+        self.for_agent(agent_variables(&request.project, &request.feature_id, request.role, &request.claim))
+    }
+
+    /// The environment of whatever an agent drives, with the credential of that agent.
+    pub(crate) fn for_agent(
+        &self,
+        credential: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> BTreeMap<OsString, OsString> {
         let mut env = self.inherited();
-        env.extend(agent_variables(&request.project, &request.feature_id, request.role, &request.claim));
+        env.extend(credential);
         // Hooks and MCP servers that the engine starts ask the same store.
         if let Some(store) = self.env.get(OsStr::new("AOP_STORE")) {
             env.insert("AOP_STORE".into(), store.clone());

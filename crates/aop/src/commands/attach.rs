@@ -1,16 +1,21 @@
 //! `aop attach`: the engine's own interface, on the session that a worker of a feature has.
 
+use super::engine::shell_quoted;
 use crate::cli::Global;
 use crate::output::style::dim;
 use crate::output::{CommandResult, Reply, Screen, talk};
 use crate::project::Project;
+use aop_engine::{Attach, Surroundings, attach};
 use aop_kernel::ids::FeatureId;
 use aop_kernel::role::Role as KernelRole;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_supervisor::session_of;
-use aop_turn::{Engine, Role};
+use aop_turn::Role;
 use serde_json::json;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 
 /// Open the engine's own interface on a worker's session
 #[derive(Debug, clap::Args)]
@@ -18,7 +23,9 @@ use std::os::unix::process::CommandExt;
   aop attach --feature-id checkout
   aop attach --feature-id checkout --role planner --print
 
-What you do there is between you and the engine: it answers no question of aop's.")]
+What you do there is between you and the engine: it answers no question of aop's. The interface has the credential of \
+that agent (AOP_AGENT), so every `aop` that is called from it is the agent's and refuses to answer: use another shell \
+for that.")]
 pub(crate) struct AttachArgs {
     /// The feature's id
     #[arg(long)]
@@ -55,23 +62,25 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
         )
         .hint("wait for the turn's end, or stop the run first: two writers spoil a session"));
     }
-    let argv: Vec<&str> = match found.engine {
-        Engine::ClaudeCode => vec!["claude", "--resume", &found.session],
-        Engine::Codex => vec!["codex", "resume", &found.session],
-        Engine::Gemini => vec!["gemini", "--resume", &found.session],
-        Engine::Iflow => vec!["iflow", "--resume", &found.session],
-        Engine::Scripted => {
-            return Err(Refusal::new(
-                ErrorCode::UnsupportedOperation,
-                "the scripted engine has no interface of its own",
-            )
-            .hint(format!("its session is .aop/scripted/sessions/{}.json", found.session)));
-        }
-    };
+    let around = Surroundings::of_this_process().map_err(|error| {
+        Refusal::new(ErrorCode::Internal, format!("this program cannot find itself: {error}"))
+    })?;
+    // It is started in another folder than this one.
+    let root = &session.project.root;
+    let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
+    let attach = attach(&around, &root, id.as_str(), role, &found).ok_or_else(|| {
+        Refusal::new(ErrorCode::UnsupportedOperation, "the scripted engine has no interface of its own")
+            .hint(format!("its session is .aop/scripted/sessions/{}.json", found.session))
+    })?;
     if args.print || !screen.is_text() {
-        let text = format!("cd {} && {}", found.cwd.display(), argv.join(" "));
-        let data = json!({"argv": argv, "cwd": found.cwd, "engine": found.engine, "session": found.session, "role": role});
-        return Ok(Reply::document(Envelope::success(&data), text));
+        let env: BTreeMap<_, _> = attach
+            .own
+            .iter()
+            .map(|(name, value)| (name.to_string_lossy(), value.to_string_lossy()))
+            .collect();
+        let data = json!({"argv": attach.argv, "env": env, "cwd": found.cwd, "engine": found.engine,
+            "session": found.session, "role": role});
+        return Ok(Reply::document(Envelope::success(&data), line(&around, &attach, &found.cwd)));
     }
     if !found.cwd.is_dir() {
         return Err(Refusal::new(
@@ -83,8 +92,27 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
         )
         .hint("attach on the machine that has it; `aop runners` lists them"));
     }
-    talk(&dim(&format!("{} in {}", argv.join(" "), found.cwd.display())));
+    let program = &attach.argv[0];
+    talk(&dim(&format!("{} in {}", attach.argv.join(" "), found.cwd.display())));
     // Returns only when it could not be started.
-    let error = std::process::Command::new(argv[0]).args(&argv[1..]).current_dir(&found.cwd).exec();
-    Err(Refusal::new(ErrorCode::EngineUnavailable, format!("`{}` cannot be started: {error}", argv[0])))
+    let error = std::process::Command::new(program)
+        .args(&attach.argv[1..])
+        .env_clear()
+        .envs(&attach.env)
+        .current_dir(&found.cwd)
+        .exec();
+    Err(Refusal::new(ErrorCode::EngineUnavailable, format!("`{program}` cannot be started: {error}")))
+}
+
+/// The same for a shell: what the program may not have of this environment is taken away, what is its own is set. The
+/// rest it has from the shell, as the address of a store with the password in it, which is not shown.
+fn line(around: &Surroundings, attach: &Attach, cwd: &Path) -> String {
+    let quoted = |text: &OsStr| shell_quoted(&text.to_string_lossy());
+    let mut words = vec!["cd".to_owned(), quoted(cwd.as_os_str()), "&&".to_owned(), "env".to_owned()];
+    for name in around.env.keys().filter(|name| !attach.env.contains_key(*name)) {
+        words.extend(["-u".to_owned(), quoted(name)]);
+    }
+    words.extend(attach.own.iter().map(|(name, value)| format!("{}={}", name.display(), quoted(value))));
+    words.extend(attach.argv.iter().map(|word| shell_quoted(word)));
+    words.join(" ")
 }

@@ -4,6 +4,7 @@
 
 mod agents;
 mod asking;
+mod attach;
 mod bad_input;
 mod browser;
 mod browser_pages;

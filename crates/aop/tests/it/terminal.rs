@@ -18,7 +18,7 @@ fn shown(project: &Project, line: &str) -> String {
     finish(&mut on_terminal(project, line)).stdout.replace('\r', "")
 }
 
-fn on_terminal(project: &Project, line: &str) -> Command {
+pub(crate) fn on_terminal(project: &Project, line: &str) -> Command {
     let mut command = Command::new("script");
     command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
     command

@@ -139,7 +139,7 @@ fn show_patch(args: &PatchArgs) -> Reply {
 }
 
 /// So that people can paste the line.
-fn shell_quoted(word: &str) -> String {
+pub(crate) fn shell_quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()
