@@ -1,6 +1,8 @@
 //! The hook of Claude Code: what it is told, by the driver in a file and by the engine on standard input, and what it
 //! can answer. The store is asked by whoever runs the hook; here is only the engine's side.
 
+use crate::port::Input;
+use crate::words::join;
 use aop_turn::Mode;
 use aop_turn::ask::{Ask, from_native};
 use aop_turn::command::Permissions;
@@ -36,6 +38,29 @@ pub struct HookTurn {
     pub version: String,
     /// How long an answer is waited for while the engine stays.
     pub warm_ms: u64,
+    /// What else the agent is to read, where the turn begins with the end of a question.
+    #[serde(default)]
+    beside: Option<Beside>,
+}
+
+/// Words for an agent that is told the end of its question. The result of its call has room for nothing else, and the
+/// system prompt stays as it was when the conversation began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Beside {
+    call_id: String,
+    text: String,
+}
+
+impl Beside {
+    fn of(request: &crate::TurnRequest) -> Option<Self> {
+        match &request.input {
+            Input::Reply(reply) => Some(Beside {
+                call_id: reply.call_id.clone()?,
+                text: join(request.instructions.trim(), &reply.notes),
+            }),
+            Input::Message(_) | Input::Continue(_) => None,
+        }
+    }
 }
 
 impl HookTurn {
@@ -51,7 +76,13 @@ impl HookTurn {
             may_ask: request.may_ask,
             version: version.to_owned(),
             warm_ms: u64::try_from(request.warm.as_millis()).unwrap_or(u64::MAX),
+            beside: Beside::of(request),
         }
+    }
+
+    /// What the agent reads beside the end of the question that this call asked; mostly nothing.
+    pub fn beside(&self, call_id: &str) -> &str {
+        self.beside.as_ref().filter(|beside| beside.call_id == call_id).map_or("", |beside| &beside.text)
     }
 
     /// Reads the driver's file.
@@ -224,8 +255,8 @@ fn only_looks(input: &Value) -> bool {
 pub enum Decision {
     /// The engine puts the call aside and ends; the hook is asked again when the conversation goes on.
     Defer,
-    /// The tool runs with this input.
-    Allow(Value),
+    /// The tool runs with this input, and the agent reads these words beside its result.
+    Allow(Value, String),
     /// The tool does not run, and the model is told this.
     Deny(String),
     /// The engine goes by its own rules.
@@ -233,13 +264,28 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// The same, with words that the agent reads beside it.
+    #[must_use]
+    pub fn with(self, words: &str) -> Self {
+        match self {
+            Decision::Allow(input, known) => Decision::Allow(input, join(&known, words)),
+            Decision::Deny(reason) => Decision::Deny(join(&reason, words)),
+            Decision::Defer | Decision::Pass => self,
+        }
+    }
+
     /// The engine's form; nothing where nothing is to be said.
     pub fn to_json(&self) -> Option<Value> {
         let decision = match self {
             Decision::Defer => {
                 json!({"permissionDecision": "defer", "permissionDecisionReason": "a person is asked"})
             }
-            Decision::Allow(input) => json!({"permissionDecision": "allow", "updatedInput": input}),
+            Decision::Allow(input, words) if words.is_empty() => {
+                json!({"permissionDecision": "allow", "updatedInput": input})
+            }
+            Decision::Allow(input, words) => {
+                json!({"permissionDecision": "allow", "updatedInput": input, "additionalContext": words})
+            }
             Decision::Deny(words) => json!({"permissionDecision": "deny", "permissionDecisionReason": words}),
             Decision::Pass => return None,
         };
@@ -302,10 +348,11 @@ mod tests {
     #[test]
     fn decisions_have_the_engines_form() {
         assert_eq!(Decision::Pass.to_json(), None);
-        let allow = Decision::Allow(json!({"a": 1})).to_json().unwrap();
-        assert_eq!(
-            allow,
-            json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"a": 1}}})
-        );
+        let allow = || Decision::Allow(json!({"a": 1}), String::new());
+        let mut form = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"a": 1}}});
+        assert_eq!(allow().to_json().unwrap(), form);
+        form["hookSpecificOutput"]["additionalContext"] = json!("a note");
+        assert_eq!(allow().with("a note").to_json().unwrap(), form);
+        assert_eq!(Decision::Deny("no".into()).with("a note"), Decision::Deny("no\n\na note".into()));
     }
 }

@@ -55,11 +55,14 @@ pub(super) async fn run(
     let settings = settings::write(&around.aop, &request, &version)?;
     let turn = Turn { around, request, host, program: installed.path, session, settings };
     let (attempt, end) = match &turn.request.input {
-        Input::Message(text) | Input::Continue(text) => turn.attempt(Some(text)).await?,
-        Input::Reply(reply) if reply.call_id.is_none() => turn.attempt(Some(&reply.words)).await?,
+        Input::Message(text) | Input::Continue(text) => {
+            let instructions = if turn.is_begun() { turn.request.instructions.trim() } else { "" };
+            turn.attempt(Some(&join(instructions, text))).await?
+        }
+        Input::Reply(reply) if reply.call_id.is_none() => turn.attempt(Some(&turn.told(reply))).await?,
         Input::Reply(reply) => match turn.attempt(None).await? {
             // The call was cut off before it was put aside: the engine has forgotten that it waits for it.
-            (_, end) if end.errors.contains(NO_MARKER) => turn.attempt(Some(&reply.words)).await?,
+            (_, end) if end.errors.contains(NO_MARKER) => turn.attempt(Some(&turn.told(reply))).await?,
             done => done,
         },
     };
@@ -127,6 +130,11 @@ impl Turn<'_> {
         transcript::find(&self.around.env, &self.session.session).is_some()
     }
 
+    /// The end of a question as a message, with what else there is to read. The answer comes first.
+    fn told(&self, reply: &Reply) -> String {
+        join(&join(&reply.words, &reply.notes), self.request.instructions.trim())
+    }
+
     /// Runs one process, with a message or with nothing but the call that was put aside.
     async fn attempt(&self, message: Option<&str>) -> Result<(Attempt, End), EngineError> {
         let mut process = Guarded::spawn(Launch {
@@ -190,12 +198,9 @@ impl Turn<'_> {
         // The hook learns from the parts when a message is complete.
         argv.extend(["--include-partial-messages", "--settings"].map(Into::into));
         argv.push(self.settings.clone().into());
-        let notes = match &self.request.input {
-            // The answer is the result of a call, and beside it is room for nothing else.
-            Input::Reply(reply) => reply.notes.as_str(),
-            Input::Message(_) | Input::Continue(_) => "",
-        };
-        let instructions = join(self.request.instructions.trim_end(), notes);
+        // The engine goes by those of the first turn until it compacts the conversation: what a later turn is told
+        // otherwise stands in its message, or beside the answer.
+        let instructions = self.request.instructions.trim_end();
         if !instructions.is_empty() {
             argv.extend(["--append-system-prompt".into(), instructions.into()]);
         }

@@ -50,7 +50,7 @@ pub(super) fn answer(global: &Global, turn: &Path) -> Result<Option<Value>, Refu
     let concern = call.concern(turn.permissions());
     match concern {
         Concern::None => return Ok(Decision::Pass.to_json()),
-        Concern::Plan => return Ok(Decision::Allow(call.tool_input).to_json()),
+        Concern::Plan => return Ok(Decision::Allow(call.tool_input, String::new()).to_json()),
         Concern::Question | Concern::Permission => {}
     }
     let global = Global { project: Some(turn.project.clone()), json: global.json };
@@ -228,8 +228,12 @@ impl Hook {
         })
     }
 
-    /// The end of a question in the engine's form.
+    /// The end of a question in the engine's form, with what else the agent is to read.
     fn ended(&self, question: &Question) -> Result<Decision, Refusal> {
+        Ok(self.end(question)?.with(self.turn.beside(&self.call.tool_use_id)))
+    }
+
+    fn end(&self, question: &Question) -> Result<Decision, Refusal> {
         let secret = self.session.wait(self.session.store().reveal(question.id.clone()))?;
         let told = words::ending(question, secret.as_ref()).unwrap_or_default();
         // An answer whose secret is gone is none: the words say so.
@@ -240,11 +244,14 @@ impl Hook {
         Ok(match self.concern {
             // What policy decided must not look like a person's answer, and the engine would say that it is one.
             _ if resolution.mode == ResolutionMode::DefaultByPolicy => Decision::Deny(told),
-            Concern::Permission if answer == "allow" => Decision::Allow(self.call.tool_input.clone()),
+            Concern::Permission if answer == "allow" => {
+                Decision::Allow(self.call.tool_input.clone(), String::new())
+            }
             Concern::Permission => Decision::Deny(format!("Not permitted. {told}")),
             Concern::Question | Concern::Plan | Concern::None => {
                 let spec = question.asked.spec.as_ref().map(|spec| spec.to_json());
-                Decision::Allow(answered_input(&self.call.tool_input, spec.as_ref(), &answer))
+                let input = answered_input(&self.call.tool_input, spec.as_ref(), &answer);
+                Decision::Allow(input, String::new())
             }
         })
     }

@@ -208,6 +208,45 @@ async fn nobody_answered_or_it_was_taken_back_is_told_in_words() {
     assert!(results.len() == 1 && results[0].contains("WITHDRAWN"), "{results:?}");
 }
 
+/// The system prompt stays as it was when the conversation began.
+#[tokio::test]
+async fn what_a_later_turn_is_to_read_reaches_the_model_once_however_its_question_ended() {
+    const NOTE: &str = "Use the existing date picker";
+    for answered in [true, false] {
+        let script = Script::new().then(ask("toolu_1", &[card("Which?", false)]));
+        let stage = Stage::new(script.then(Reply::text(DONE)).then(Reply::text(DONE)));
+        let told = |request: TurnRequest, instructions: &str| TurnRequest {
+            instructions: instructions.to_owned(),
+            ..request
+        };
+        let first = stage.turn("r1", Input::Message("Plan the shop.".into()));
+        let id = stage.run(told(first, "Deliver to one.")).await.asked.remove(0);
+        if answered {
+            stage.answer(&id, "SQLite");
+        } else {
+            stage.project.run(&["withdraw", "--feature-id", FEATURE, "--question-id", &id]).data();
+        }
+        let mut second = told(stage.resume("r2", &id).await, "Deliver to two.");
+        let Input::Reply(reply) = &mut second.input else { panic!() };
+        reply.notes = NOTE.to_owned();
+        assert_final(&stage.run(second).await);
+        let third = stage.go_on("r3", Input::Message("And now the rest.".into()));
+        assert_final(&stage.run(told(third, "Deliver to three.")).await);
+        let requests = stage.model.main();
+        let counts = |text: &str| -> Vec<usize> {
+            requests
+                .iter()
+                .map(|request| request.body["messages"].to_string().matches(text).count())
+                .collect()
+        };
+        assert_eq!(counts(NOTE), [0, 1, 1], "{answered}");
+        assert_eq!(counts("Deliver to two."), [0, 1, 1], "{answered}");
+        assert_eq!(counts("Deliver to three."), [0, 0, 1], "{answered}");
+        assert_eq!(requests[1].results_of("toolu_1").len(), 1);
+        assert_eq!(requests.len(), 3);
+    }
+}
+
 #[tokio::test]
 async fn at_the_limit_and_without_anybody_nothing_is_recorded() {
     let script = || Script::new().then(ask("toolu_1", &[card("Which?", false)])).then(Reply::text(DONE));

@@ -102,6 +102,31 @@ fn a_feature_goes_its_whole_way_around_a_question() {
     );
 }
 
+/// The names of folders for deliverables that a model was told.
+fn folders(text: &str) -> Vec<&str> {
+    text.split('`').filter(|part| part.starts_with('/') && part.ends_with("/artifacts/")).collect()
+}
+
+#[test]
+fn a_note_and_the_folder_of_the_turn_come_with_the_answer_once() {
+    const NOTE: &str = "Use the existing date picker";
+    let shop = Shop::open();
+    shop.run_to("awaiting_input", None);
+    let question = shop.open_question();
+    shop.project.run(&["send", "--feature-id", "shop", "--role", "planner", NOTE]).data();
+    shop.project.answer(&question, &json!({"whichdat": "SQLite"}).to_string()).data();
+    shop.run_to("ready_to_merge", None);
+    let requests = shop.model.main();
+    assert_eq!((requests.len(), shop.model.unscripted()), (4, 0));
+    let noted: Vec<usize> =
+        requests.iter().map(|request| request.body.to_string().matches(NOTE).count()).collect();
+    assert_eq!(noted, [0, 1, 0, 0], "the planner reads it, once");
+    assert_eq!(shop.told(&question), 1);
+    let (first, second) = (requests[0].body.to_string(), requests[1].body["messages"].to_string());
+    let [folder] = folders(&second)[..] else { panic!("{second}") };
+    assert!(!folders(&first).contains(&folder), "{folder} is the one of the turn that asked");
+}
+
 #[test]
 fn aop_killed_at_any_step_before_the_answer_asks_once() {
     for point in ["turn_claimed", "turn_spawned", "session_kept", "turn_played", "turn_ended"] {
