@@ -11,10 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What an ask is told that comes while another one is open and does not wait.
-const ONE_AT_A_TIME: &str = "Only one question can be open at a time, and your earlier one still is. Ask this one again \
-                             when you have the answer to that.";
-
 /// How `aop mcp` is called in the settings that the documentation gives.
 const OUR_SERVER: &str = "aop";
 
@@ -56,10 +52,6 @@ impl Turn<'_> {
         }
         if let Some(reply) = self.settled.remove(&card.call_id) {
             return Ok(self.answer_live(id, &card, &reply));
-        }
-        if self.open.is_some() {
-            // This one stays in the conversation without an output and is asked when the open one has ended.
-            return Ok(Flow::Park);
         }
         let mut cards = vec![card.clone()];
         cards.extend(self.asks_behind(&card).await);
@@ -125,7 +117,8 @@ impl Turn<'_> {
         self.answer(id, &result)
     }
 
-    /// The agent asks and does not wait. The question is recorded at once; its answer is told as soon as it is there.
+    /// The agent asks and would not wait. It waits all the same: a feature with an open question is not worked on, and
+    /// one that went on could be done without the answer. The answer is a message, as the engine has promised.
     pub(super) async fn asked_without_waiting(&mut self, item: &Value) -> Result<Flow, EngineError> {
         let card = Card {
             call_id: item["id"].as_str().unwrap_or_default().to_owned(),
@@ -135,29 +128,22 @@ impl Turn<'_> {
         if let Some(words) = refusal(self.request) {
             return Ok(self.tell(words.to_owned()).await);
         }
-        if self.open.is_some() {
-            return Ok(self.tell(ONE_AT_A_TIME.to_owned()).await);
-        }
         self.tell_session().await?;
         let arguments = match arguments(std::slice::from_ref(&card), self.request.attempt) {
             Ok(arguments) => arguments,
             Err(reason) => return Ok(self.tell(reason).await),
         };
-        match self.host.ask(arguments, card.call_id).await? {
+        match self.host.ask(arguments, card.call_id.clone()).await? {
             Asked::Recorded { question_id } => {
-                self.open = Some(question_id);
-                Ok(Flow::GoOn)
+                self.asked.push(question_id);
+                Ok(Flow::Park)
             }
-            Asked::Settled(reply) => Ok(self.tell(super::opening::told(&reply)).await),
+            Asked::Settled(reply) => {
+                self.answered.push((reply.question_id.clone(), card.call_id));
+                Ok(self.tell(super::opening::told(&reply)).await)
+            }
             Asked::Refused(words) => Ok(self.tell(words).await),
         }
-    }
-
-    /// The answer to a question that the engine did not wait for.
-    pub(super) async fn tell_answer(&mut self, reply: &Reply) -> Flow {
-        self.open = None;
-        self.answered.push((reply.question_id.clone(), reply.call_id.clone().unwrap_or_default()));
-        self.tell(super::opening::told(reply)).await
     }
 
     /// The engine wants to do something that needs a permission. The process stays: an approval cannot be given to the
@@ -176,9 +162,6 @@ impl Turn<'_> {
             return Ok(self
                 .deny(id, permission, Some(format!("{words} The permission is not given.")))
                 .await);
-        }
-        if self.open.is_some() {
-            return Ok(Flow::Park);
         }
         let body = permission.body();
         let ask = NativeAsk { call_id: call_id.to_owned(), message: None, stage: Stage::Waiting, body };
@@ -214,7 +197,7 @@ impl Turn<'_> {
         let decline = json!({"action": "decline"});
         // Our own server has recorded what it asks and only shows it here as well: that would make two of it.
         let is_ours = params["serverName"] == OUR_SERVER;
-        if is_ours || refusal(self.request).is_some() || self.open.is_some() {
+        if is_ours || refusal(self.request).is_some() {
             return Ok(self.answer(id, &decline));
         }
         let server = params["serverName"].as_str().unwrap_or("an MCP server");
@@ -283,18 +266,6 @@ impl Turn<'_> {
                     return Ok(Waited::Gone);
                 },
             }
-        }
-    }
-
-    /// The same where the process has nothing left to do but wait.
-    pub(super) async fn wait(
-        &mut self,
-        question: &str,
-        patience: Duration,
-    ) -> Result<Option<Reply>, EngineError> {
-        match self.await_person(question, patience).await? {
-            Waited::Reply(reply) => Ok(Some(*reply)),
-            Waited::Nobody | Waited::Gone => Ok(None),
         }
     }
 }

@@ -7,6 +7,7 @@ use super::card::{AskedCall, Card, asked_calls};
 use super::permission;
 use super::rollout::{Call, Output, Rollout};
 use crate::port::{Input, Reply};
+use crate::words::join;
 use serde_json::{Value, json};
 
 /// What a call is told that stood behind a question in the same message: Codex runs nothing while it asks.
@@ -15,6 +16,11 @@ const NOT_RUN: &str = "This call was not run: the turn was put aside while a per
 /// What a call is told that asked something which nobody could be shown at the time.
 const NOT_ASKED: &str = "This question has not been put to anybody, because another one came first. Ask again if you \
                          still need to know.";
+/// The same of what was asked without waiting, and accepted by the engine before it was killed.
+const NOT_ASKED_EITHER: &str = "What you asked after that by `request_user_input_async` has not been put to anybody, \
+                                because this question came first. Ask again if you still need to know.";
+/// What the engine itself returns from a call that asks without waiting.
+const ACCEPTED: &str = "{\"accepted\":true}";
 /// What a model is told that has nothing left to answer to.
 const GO_ON: &str = "The turn was cut off after your last message. Go on from there.";
 
@@ -116,8 +122,16 @@ impl Opening {
         opening.items.reverse();
         if opening.items.is_empty() {
             opening.delivery = Delivery::Message;
-            opening.message =
-                Some(if is_permission { permission::told_by_message(reply) } else { told(reply) });
+            let words = if is_permission { permission::told_by_message(reply) } else { told(reply) };
+            // The engine was killed the moment that the question was recorded, and may have gone on until then.
+            let behind: Vec<&Call> = asked_behind(rollout, &calls).collect();
+            let is_accepted = behind.iter().any(|call| call.output == Output::Given);
+            opening.message = Some(join(&words, if is_accepted { NOT_ASKED_EITHER } else { "" }));
+            let own =
+                rollout.unanswered().filter(|call| calls.iter().any(|asked| asked.call_id == call.call_id));
+            opening.items.extend(own.map(|call| call.form.output(&call.call_id, ACCEPTED)));
+            let unseen = behind.iter().filter(|call| call.output == Output::Missing);
+            opening.items.extend(unseen.map(|call| call.form.output(&call.call_id, NOT_ASKED)));
             // A message starts a turn, so there is no more time to ask what was not asked.
             for card in opening.unasked.drain(..) {
                 opening.items.extend(
@@ -140,6 +154,13 @@ impl Opening {
 /// The call still waits for what it asked.
 fn is_open(known: &Call, asked: &AskedCall) -> bool {
     asked.waits && known.output == Output::Missing
+}
+
+/// Calls that ask without waiting and stand behind the one that asked this question. Nobody has seen them.
+fn asked_behind<'a>(rollout: &'a Rollout, asked: &'a [AskedCall]) -> impl Iterator<Item = &'a Call> {
+    let is_asked = |call: &Call| asked.iter().any(|asked| !asked.waits && asked.call_id == call.call_id);
+    let from = rollout.calls.iter().rposition(is_asked).unwrap_or(rollout.calls.len());
+    rollout.calls[from..].iter().skip(1).filter(|call| call.is_asynchronous())
 }
 
 fn unasked(rollout: &Rollout, asked: &[AskedCall]) -> Vec<Card> {
@@ -271,6 +292,29 @@ mod tests {
         let opening = opened(&reply(&["a"], false), &items);
         assert_eq!(opening.delivery, Delivery::Message);
         assert_eq!(opening.message.unwrap(), "the words\n\n(This is about question q_1.)");
+    }
+
+    #[test]
+    fn what_stands_behind_a_call_that_did_not_wait_is_told_that_nobody_was_asked() {
+        let first = call("a", "request_user_input_async");
+        let second = call("b", "request_user_input_async");
+        let opening = opened(&reply(&["a"], false), &[first.clone(), second.clone()]);
+        assert_eq!(outputs(&opening), [("a", ACCEPTED), ("b", NOT_ASKED)]);
+        assert!(!opening.message.unwrap().contains(NOT_ASKED_EITHER));
+        let accepted = [first, output("a", ACCEPTED), second, output("b", ACCEPTED)];
+        let opening = opened(&reply(&["a"], false), &accepted);
+        assert_eq!(opening.items.len(), 0);
+        assert!(opening.message.unwrap().ends_with(NOT_ASKED_EITHER));
+    }
+
+    #[test]
+    fn an_agent_that_looked_its_question_up_is_still_told_the_answer() {
+        let looked = [call("l", "exec_command"), output("l", "q_1 is open")];
+        for (name, waits) in [("request_user_input", true), ("request_user_input_async", false)] {
+            let items = [&[call("a", name)], &looked[..]].concat();
+            let opening = opened(&reply(&["a"], waits), &items);
+            assert_ne!(opening.delivery, Delivery::Held, "{name}");
+        }
     }
 
     #[test]

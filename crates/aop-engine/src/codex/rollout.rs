@@ -58,10 +58,18 @@ pub(crate) struct Call {
 pub(crate) struct Rollout {
     /// The calls, in order.
     pub(super) calls: Vec<Call>,
-    /// What was said to the model, in order, all of it.
-    told: Vec<String>,
+    /// The messages to the model, in order. What its calls returned is none of them: an agent may look up anything.
+    told: Vec<Message>,
     /// The last thing in it is a message of the model's: it has nothing left to go on with.
     pub(super) model_spoke_last: bool,
+}
+
+/// A message to the model.
+#[derive(Debug, Clone, PartialEq)]
+struct Message {
+    /// The user's, as the end of a question is; not an instruction, as a note beside it is.
+    is_users: bool,
+    text: String,
 }
 
 /// The file of a thread.
@@ -147,12 +155,12 @@ impl Rollout {
                     let aborted = output.starts_with(ABORTED);
                     call.output = if aborted { Output::Aborted } else { Output::Given };
                 }
-                self.told.push(output);
             }
             "message" if text("role") != "assistant" => {
                 let parts = item.get("content").and_then(Value::as_array);
                 let texts = parts.into_iter().flatten().filter_map(|part| part.get("text")?.as_str());
-                self.told.extend(texts.map(str::to_owned));
+                let is_users = text("role") == "user";
+                self.told.extend(texts.map(|text| Message { is_users, text: text.to_owned() }));
             }
             _ => {}
         }
@@ -173,17 +181,17 @@ impl Rollout {
         self.calls.iter().filter(|call| call.output == Output::Missing)
     }
 
-    /// Whether the model was ever told something with these words in it.
+    /// Whether a message to the model ever had these words in it.
     pub(super) fn was_told(&self, words: &str) -> bool {
-        self.told.iter().any(|told| told.contains(words))
+        self.told.iter().any(|told| told.text.contains(words))
     }
 
     /// Whether the end of a question has arrived in it: as the output of the call that asked, or, where that cannot
-    /// carry it, as words that name the question.
+    /// carry it, as a message of the user's that names the question.
     pub(crate) fn holds_reply(&self, question_id: &str, call_id: Option<&str>) -> bool {
         let call = call_id.and_then(|call_id| self.find_call(call_id));
         let returned = call.is_some_and(|call| call.output == Output::Given && !call.is_asynchronous());
-        returned || self.was_told(question_id)
+        returned || self.told.iter().any(|told| told.is_users && told.text.contains(question_id))
     }
 }
 
@@ -243,6 +251,17 @@ mod tests {
         let said = rollout(&[said]);
         assert!(!said.holds_reply("q_1", None), "the model's own words deliver nothing");
         assert!(said.model_spoke_last);
+    }
+
+    #[test]
+    fn what_other_calls_returned_and_notes_say_is_no_reply() {
+        let note = json!({"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "About q_1"}]});
+        let asked = call("c", "request_user_input_async");
+        let looked = [call("l", "exec_command"), output("l", "aop questions: q_1")];
+        let items = [&[asked, output("c", "{\"accepted\":true}")], &looked[..], &[note]].concat();
+        let rollout = rollout(&items);
+        assert!(!rollout.holds_reply("q_1", Some("c")));
+        assert!(rollout.was_told("About q_1") && !rollout.was_told("aop questions"));
     }
 
     #[test]

@@ -16,8 +16,8 @@ it for everything you need to know from a person, also for decisions that the wo
 general advice to use it for optional questions only does not hold here. An answer may be an option or the person's own
 words. If nobody answers, you are told so in words.
 
-After `request_user_input_async` do not sleep or poll for the reply: do what does not depend on it, then end your turn.
-The reply is the next message you get.
+`request_user_input_async` puts the work aside too, at once: first do what does not depend on the answer. The reply is the
+next message you get.
 ";
 
 /// The standing instructions of a thread.

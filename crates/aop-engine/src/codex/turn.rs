@@ -5,9 +5,7 @@ use super::opening::{Delivery, Opening};
 use super::rollout::{self, Rollout};
 use super::unusable;
 use super::wire::Message;
-use crate::port::{
-    EngineError, Host, HostError, Pending, Progress, Reply, SessionRef, TurnReport, TurnRequest,
-};
+use crate::port::{EngineError, Host, Progress, Reply, SessionRef, TurnReport, TurnRequest};
 use crate::words::{NO_MORE, NOBODY};
 use aop_turn::Mode;
 use serde_json::{Value, json};
@@ -29,8 +27,6 @@ pub(super) struct Turn<'a> {
     delivered: bool,
     /// Questions that were recorded and wait.
     pub(super) asked: Vec<String>,
-    /// The question that the engine does not wait for, while it is open.
-    pub(super) open: Option<String>,
     /// Ends of questions that calls of this turn are still to get: an ask that stood behind another one.
     pub(super) settled: HashMap<String, Reply>,
     /// What was answered while the process ran, by question and call: whether it arrived shows in the conversation.
@@ -104,7 +100,6 @@ impl<'a> Turn<'a> {
             delivery: opening.delivery,
             delivered: opening.delivery == Delivery::Held,
             asked,
-            open: None,
             settled: HashMap::new(),
             answered: Vec::new(),
             after: Vec::new(),
@@ -150,41 +145,21 @@ impl<'a> Turn<'a> {
     }
 
     async fn listen(&mut self) -> Result<Flow, EngineError> {
-        let host = Arc::clone(&self.host);
-        let mut answer: Option<Pending<'_, Result<Option<Reply>, HostError>>> = None;
         loop {
-            if let (Some(question), None) = (&self.open, &answer) {
-                answer = Some(host.await_reply(question.clone(), self.request.limits.hard));
-            }
-            let flow = tokio::select! {
-                biased;
-                reply = when_there(&mut answer) => {
-                    answer = None;
-                    match reply? {
-                        Some(reply) => self.tell_answer(&reply).await,
-                        // Nobody answers for so long, or somebody else delivers it: the turn waits no longer.
-                        None => {
-                            self.asked.extend(self.open.take());
-                            Flow::GoOn
-                        }
-                    }
+            let flow = match self.app.next().await {
+                Some(Message::Request { id, method, params }) => {
+                    self.requested(&id, &method, &params).await?
                 }
-                message = self.app.next() => match message {
-                    Some(Message::Request { id, method, params }) => self.requested(&id, &method, &params).await?,
-                    Some(Message::Notice { method, params }) => self.noticed(&method, &params).await?,
-                    Some(Message::Reply { .. } | Message::Noise) => Flow::GoOn,
-                    None => Flow::Gone,
-                },
+                Some(Message::Notice { method, params }) => self.noticed(&method, &params).await?,
+                Some(Message::Reply { .. } | Message::Noise) => Flow::GoOn,
+                None => Flow::Gone,
             };
             match flow {
                 Flow::GoOn => {}
-                Flow::Finish => {
-                    answer = None;
-                    match self.finished().await? {
-                        Flow::GoOn => {}
-                        flow => return Ok(flow),
-                    }
-                }
+                Flow::Finish => match self.finished().await? {
+                    Flow::GoOn => {}
+                    flow => return Ok(flow),
+                },
                 Flow::Park | Flow::Gone => return Ok(flow),
             }
         }
@@ -256,25 +231,6 @@ impl<'a> Turn<'a> {
     async fn finished(&mut self) -> Result<Flow, EngineError> {
         self.tell_session().await?;
         self.turn = None;
-        if let Some(question) = self.open.clone() {
-            let reply = if self.request.warm.is_zero() {
-                None
-            } else {
-                self.wait(&question, self.request.warm).await?
-            };
-            match reply {
-                Some(reply) => {
-                    self.open = None;
-                    self.answered.push((question, reply.call_id.clone().unwrap_or_default()));
-                    self.after.push(super::opening::told(&reply));
-                }
-                None => {
-                    self.open = None;
-                    self.asked.push(question);
-                    return Ok(Flow::Park);
-                }
-            }
-        }
         if self.after.is_empty() {
             return Ok(Flow::Finish);
         }
@@ -319,7 +275,6 @@ impl<'a> Turn<'a> {
                 left
             }
         };
-        self.asked.extend(self.open.take());
         TurnReport {
             turn: left.turn,
             process: left.process,
@@ -328,12 +283,5 @@ impl<'a> Turn<'a> {
             transcript: left.transcript,
             delivered: self.delivered,
         }
-    }
-}
-
-async fn when_there<T>(pending: &mut Option<Pending<'_, T>>) -> T {
-    match pending {
-        Some(pending) => pending.await,
-        None => std::future::pending().await,
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::run_support::{Running, assert_nothing_left, events, git, workshop};
 use crate::support::Project;
-use aop_testkit::{CleanHome, Engines, FakeModel, Reply, Script, Wire};
+use aop_testkit::{Call, CleanHome, Engines, FakeModel, Gate, Received, Reply, Script, Wire};
 use serde_json::{Value, json};
 
 /// The results of the three roles, with the marker.
@@ -15,6 +15,8 @@ const RESULTS: [&str; 3] = [
 const NOTE: &str = "Use the existing date picker";
 /// What is answered in every phase.
 pub(crate) const SCRIPTED_ANSWER: &str = "Right";
+/// How the end of a question begins where it is told in words.
+const TOLD: &str = "The end of your question";
 const QUESTIONS: [&str; 3] = ["Which shop?", "May I?", "Accept the risk?"];
 
 /// A model that asks in every phase and finishes when it has its answer.
@@ -95,4 +97,37 @@ fn codex_takes_a_feature_through_all_three_roles_with_a_question_in_each() {
     let told = travel(&project, "codex", &model, &home);
     assert_eq!(told.len(), 3, "each answer came as the output of its call, once: {told:?}");
     assert!(told.iter().all(|told| told.contains(SCRIPTED_ANSWER)), "{told:?}");
+}
+
+#[test]
+fn codex_that_asks_without_waiting_does_nothing_while_its_feature_waits_and_is_told_once() {
+    let questions = json!([{"title": QUESTIONS[0], "options": ["Left", "Right"]}]);
+    let ask = Call::new("request_user_input_async", "call_0", json!({"questions": questions}));
+    let is_meanwhile = |request: &Received| request.mentions("call_0") && !request.mentions(TOLD);
+    let change = Reply::call("exec_command", "call_1", json!({"cmd": "touch made"})).after(&Gate::closed());
+    let mut script = Script::new().then(Reply::calls([ask.of("functions")])).when(is_meanwhile, change);
+    for result in RESULTS {
+        script = script.then(Reply::text(result));
+    }
+    let (project, model, home) = stage(Wire::OpenAi, script);
+    let settings = home.path().join(".codex/config.toml");
+    let newer = std::fs::read_to_string(&settings).unwrap().replace("gpt-5.5", "gpt-6.1-sol");
+    std::fs::write(settings, newer).unwrap();
+    let variables: Vec<(&str, &str)> =
+        home.variables().iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+    let spec = project.path("shop.md");
+    std::fs::write(&spec, "# The shop\n\nBuild a shop.\n").unwrap();
+    let mut run = Running::start_with(&project, &["--engine", "codex", spec.to_str().unwrap()], &variables);
+    let question = run.question("shop");
+    run.until("the end of the turn", |line| line["type"] == "turn.ended");
+    assert_nothing_left(&project);
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    assert!(!project.path(".aop/worktrees/shop/made").exists());
+    project.answer_to(&question, "Left").data();
+    let (code, lines) = run.end();
+    assert_eq!(code, Some(0), "{lines:#?}");
+    let planner = model.main().into_iter().rfind(|request| request.mentions("call_0")).unwrap();
+    let ends = planner.user_messages().into_iter().filter(|text| text.contains(TOLD));
+    assert_eq!(ends.count(), 1);
+    project.assert_healthy();
 }

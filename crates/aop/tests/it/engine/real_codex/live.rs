@@ -1,8 +1,9 @@
 //! Answers while the process runs: the warm window, nobody to ask, and questions that the engine does not wait for.
 
+use super::super::host::FEATURE;
 use super::{DONE, Stage, WithPerson, answer_in, ask, assert_done, outcome, question};
 use aop_engine::TurnRequest;
-use aop_testkit::{Call, Gate, Reply, Script};
+use aop_testkit::{Call, Gate, Received, Reply, Script};
 use aop_turn::{Mode, Outcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -68,22 +69,30 @@ async fn in_auto_mode_and_at_the_attempt_limit_nobody_is_asked_and_the_turn_goes
 }
 
 /// The newer models can ask without waiting for the answer.
-fn ask_on(call: &str) -> Reply {
+fn call_on(call: &str) -> Call {
     let questions =
         json!([{"title": "Which database?", "options": ["Postgres", "SQLite"]}, {"title": "Name?"}]);
-    Reply::calls([
-        Call::new("request_user_input_async", call, json!({"questions": questions})).of("functions")
-    ])
+    Call::new("request_user_input_async", call, json!({"questions": questions})).of("functions")
+}
+
+fn ask_on(call: &str) -> Reply {
+    Reply::calls([call_on(call)])
+}
+
+/// A model that would go on meanwhile, if it were asked.
+fn goes_on(gate: &Gate) -> Script {
+    let change = Reply::call("exec_command", "call_change", json!({"cmd": "touch made"})).after(gate);
+    let unanswered = |request: &Received| request.mentions("call_on") && !request.mentions("the end of q_");
+    Script::new().then(ask_on("call_on")).when(unanswered, change).then(Reply::text(DONE))
 }
 
 #[tokio::test]
-async fn a_question_that_does_not_wait_is_recorded_and_answered_by_message_after_the_turn() {
-    let script =
-        Script::new().then(ask_on("call_on")).then(Reply::text("I go on meanwhile.")).then(Reply::text(DONE));
-    let stage = Stage::with_model("gpt-6.1-sol", script);
+async fn a_question_that_does_not_wait_parks_at_once_and_is_answered_by_message_once() {
+    let stage = Stage::with_model("gpt-6.1-sol", goes_on(&Gate::closed()));
     let report = stage.run(stage.start("one")).await;
     let [asked] = report.asked.as_slice() else { panic!("{:?}", report.asked) };
-    assert_eq!(stage.model.main().len(), 2, "the agent was not interrupted");
+    assert!(!stage.project.path("work/made").exists(), "nothing is done while the feature waits");
+    assert_eq!(stage.project.feature(FEATURE)["status"], "awaiting_input");
     assert_eq!(stage.holds(asked, "call_on").await, Some(false), "accepted is not answered");
     stage.answer(asked, &json!({"question_1": "SQLite", "question_2": "shop"}));
     let report = stage.resume("two", asked, "call_on").await;
@@ -91,6 +100,7 @@ async fn a_question_that_does_not_wait_is_recorded_and_answered_by_message_after
     assert_done(&report);
     let told = stage.model.user_messages();
     assert_eq!(told.iter().filter(|text| text.contains(asked.as_str())).count(), 1, "{told:?}");
+    assert_eq!(stage.model.results_of("call_on"), [r#"{"accepted":true}"#]);
     assert_eq!(stage.holds(asked, "call_on").await, Some(true));
     let again = stage.resume("three", asked, "call_on").await;
     assert!(again.delivered);
@@ -98,38 +108,26 @@ async fn a_question_that_does_not_wait_is_recorded_and_answered_by_message_after
 }
 
 #[tokio::test]
-async fn a_question_that_does_not_wait_is_answered_within_the_turn_when_the_person_is_quick() {
-    let gate = Gate::closed();
-    let script = Script::new()
-        .then(ask_on("call_on"))
-        .then(Reply::text("I go on meanwhile.").after(&gate))
-        .then(Reply::text(DONE))
-        .then(Reply::text(DONE));
-    let stage = Stage::with_model("gpt-6.1-sol", script);
+async fn a_question_that_is_answered_in_the_moment_it_is_asked_is_told_once_although_nobody_waits() {
+    let stage = Stage::with_model("gpt-6.1-sol", goes_on(&Gate::closed()));
     let project = stage.project.root().to_owned();
-    let person = move |asked: &str| {
-        assert!(answer_in(&project, asked, r#"{"question_1": "SQLite", "question_2": "shop"}"#));
-        gate.open();
-    };
+    let answer = r#"{"question_1": "SQLite", "question_2": "shop"}"#;
+    let person = move |asked: &str| assert!(answer_in(&project, asked, answer));
     let host = Arc::new(WithPerson { inner: stage.host.clone(), person: Box::new(person) });
     let report = stage.driver.run(stage.start("one"), host).await.unwrap();
-    assert_done(&report);
-    let asked = &stage.host.questions().await[0];
+    let [asked] = report.asked.as_slice() else { panic!("{:?}", report.asked) };
+    assert_done(&stage.resume("two", asked, "call_on").await);
     assert_eq!(stage.model.user_messages().iter().filter(|text| text.contains(asked.as_str())).count(), 1);
 }
 
 #[tokio::test]
-async fn a_question_that_waits_behind_one_that_does_not_is_asked_when_that_has_ended() {
+async fn a_question_that_waits_behind_one_that_does_not_is_told_to_ask_again() {
     let wait = Call::new("request_user_input", "call_b", json!({"questions": [question("b", &["x", "y"])]}));
-    let script = Script::new()
-        .then(ask_on("call_on"))
-        .then(Reply::calls([wait.of("functions")]))
-        .then(Reply::text(DONE));
-    let stage = Stage::with_model("gpt-6.1-sol", script);
+    let asks = Reply::calls([call_on("call_on"), wait.of("functions")]);
+    let stage = Stage::with_model("gpt-6.1-sol", Script::new().then(asks).then(Reply::text(DONE)));
     let report = stage.run(stage.start("one")).await;
     let [first] = report.asked.as_slice() else { panic!("{:?}", report.asked) };
     stage.answer(first, &json!("SQLite, shop"));
-    // The first answer is a message, and a message starts a turn: the second call is told to ask again.
     let report = stage.resume("two", first, "call_on").await;
     assert!(report.delivered && !matches!(outcome(&report), Outcome::Error { .. }), "{:?}", outcome(&report));
     let told = stage.model.results_of("call_b");
