@@ -56,7 +56,8 @@ impl Place {
     pub(crate) fn chosen(dir: &Path, choice: &StoreChoice) -> Result<Self, Refusal> {
         let StoreChoice::Postgres(address) = choice else { return Ok(Place::Sqlite(dir.to_owned())) };
         let mut options = PostgresOptions::parse(address.as_str()).map_err(Refusal::from)?;
-        if let Ok(password) = std::env::var("PGPASSWORD") {
+        // Whoever hands variables on by name hands on an empty one where there is none.
+        if let Some(password) = std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty()) {
             options = options.or_password(&password);
         }
         if options.project_id().is_none()

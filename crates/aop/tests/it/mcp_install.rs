@@ -28,10 +28,13 @@ fn each_client_gets_what_it_needs_and_twice_is_once() {
     assert_eq!(settings["permissions"]["allow"], json!(["mcp__aop__ask_user", "mcp__aop__await_answer"]));
     let gemini = json_of(&project.path(".gemini/settings.json"));
     assert_eq!(gemini["mcpServers"]["aop"]["trust"], true);
+    let store = json!({"AOP_STORE": "${AOP_STORE:-}", "PGPASSWORD": "${PGPASSWORD:-}"});
+    assert_eq!(gemini["mcpServers"]["aop"]["env"], store);
     let codex = std::fs::read_to_string(project.path(".codex/config.toml")).unwrap();
     for line in [
         "[mcp_servers.aop]",
         "args = [\"mcp\"]",
+        "env_vars = [\"AOP_AGENT\", \"AOP_PROJECT\", \"AOP_STORE\", \"PGPASSWORD\"]",
         "tool_timeout_sec = 86400",
         "default_tools_approval_mode = \"approve\"",
         "omit_tools_from = [\"deferred\", \"code_mode\"]",
@@ -101,6 +104,17 @@ fn other_settings_and_comments_stay_letter_for_letter() {
     assert_eq!(std::fs::read_to_string(project.path(".codex/config.toml")).unwrap(), codex);
     let without = std::fs::read_to_string(project.path(".gemini/settings.json")).unwrap();
     assert!(without.contains("// how I like it") && without.contains("// stays"), "{without}");
+}
+
+#[test]
+fn variables_that_a_user_gave_the_server_stay() {
+    let project = Project::new();
+    std::fs::create_dir_all(project.path(".gemini")).unwrap();
+    let own = json!({"mcpServers": {"aop": {"env": {"AOP_STORE": "sqlite", "AOP_TOKEN": "mine"}}}});
+    std::fs::write(project.path(".gemini/settings.json"), own.to_string()).unwrap();
+    project.run(&["mcp", "install", "gemini"]).data();
+    let kept = json!({"AOP_STORE": "sqlite", "AOP_TOKEN": "mine", "PGPASSWORD": "${PGPASSWORD:-}"});
+    assert_eq!(json_of(&project.path(".gemini/settings.json"))["mcpServers"]["aop"]["env"], kept);
 }
 
 #[test]

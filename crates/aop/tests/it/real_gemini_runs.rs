@@ -1,7 +1,7 @@
 //! `aop run` with the real Gemini CLI and a fake model, killed with -9 at each step in between: the run that comes
 //! after goes on in the same conversation, and the model is told the end of its question once.
 
-use crate::run_support::{Running, assert_nothing_left, events, workshop};
+use crate::run_support::{Running, assert_nothing_left, events, workshop, workshop_in};
 use crate::support::{Project, tree};
 use aop_testkit::{CleanHome, Engines, FakeModel, Gate, Received, Reply, Script, Wire};
 use serde_json::{Value, json};
@@ -21,7 +21,10 @@ struct Shop {
 
 impl Shop {
     fn new(settings: &str, script: Script) -> Self {
-        let project = workshop(settings);
+        Shop::of(workshop(settings), script)
+    }
+
+    fn of(project: Project, script: Script) -> Self {
         let path = project.path("aop.yaml");
         let yaml = std::fs::read_to_string(&path).unwrap().replace("default: scripted", "default: gemini");
         std::fs::write(path, yaml).unwrap();
@@ -119,6 +122,17 @@ fn gemini_plans_after_an_answer_from_another_process_and_nothing_of_the_users_is
     shop.plan();
     shop.told_once(&question, "ANSWERED: a human");
     assert_eq!(tree(shop.home.path()), before);
+}
+
+/// The settings of the folder name a store that is not there.
+#[test]
+fn geminis_server_asks_the_store_that_the_environment_names() {
+    let nowhere = "store: postgres://nobody@127.0.0.1:1/none?project=shop\n";
+    let shop = Shop::of(workshop_in(Project::at("sqlite"), nowhere), model());
+    let question = shop.ask();
+    shop.answer(&question);
+    shop.plan();
+    shop.told_once(&question, "ANSWERED: a human");
 }
 
 #[test]

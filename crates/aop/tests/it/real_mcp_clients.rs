@@ -41,8 +41,8 @@ fn call(program: Program, tool: &str, id: &str, input: Value) -> Reply {
 
 impl Client {
     /// As `aop mcp install` sets it up for its user.
-    fn installed(program: Program, script: Script) -> Self {
-        let mut client = Client::bare(program, script, |home, project| {
+    fn installed(project: Project, program: Program, script: Script) -> Self {
+        let mut client = Client::bare(project, program, script, |home, project| {
             let name = match program {
                 Program::Claude => "claude-code",
                 Program::Codex => "codex",
@@ -61,9 +61,13 @@ impl Client {
     }
 
     /// Without any server of ours.
-    fn bare(program: Program, script: Script, prepare: impl FnOnce(&CleanHome, &Project)) -> Self {
+    fn bare(
+        project: Project,
+        program: Program,
+        script: Script,
+        prepare: impl FnOnce(&CleanHome, &Project),
+    ) -> Self {
         let engines = Engines::required();
-        let project = Project::with_feature();
         let folder = TempDir::with_prefix("aop-home-").unwrap();
         let model = FakeModel::start(wire(program), script).unwrap();
         let home = CleanHome::new(folder.path(), &engines, &model).unwrap();
@@ -74,7 +78,7 @@ impl Client {
 
     /// With a server that is bound to a feature, and these arguments more.
     fn new(program: Program, script: Script, server: &[&str]) -> Self {
-        let mut client = Client::bare(program, script, |_, _| {});
+        let mut client = Client::bare(Project::with_feature(), program, script, |_, _| {});
         let (command, folder) = (&mut client.command, &client.home);
         let args = [&["mcp", "--feature-id", "shop"], server].concat();
         match program {
@@ -165,7 +169,7 @@ fn what_a_model_in_gemini_asks_a_human_answers() {
 fn the_installed_settings_are_enough(program: Program) {
     let input = json!({"prompt": "Left or right?", "choices": ["left", "right"]});
     let script = Script::new().then(call(program, "ask_user", CALL, input)).then(Reply::text(MODEL_ENDS));
-    let mut client = Client::installed(program, script);
+    let mut client = Client::installed(Project::with_feature(), program, script);
     let child = client.spawn();
     let question = client.project.opened_question();
     client.project.answer_to(&question, "right").data();
@@ -186,6 +190,37 @@ fn codex_asks_with_the_settings_that_install_wrote() {
 #[test]
 fn gemini_asks_with_the_settings_that_install_wrote() {
     the_installed_settings_are_enough(Program::Gemini);
+}
+
+/// The user's environment names the store, and the settings of the folder one that is not there.
+fn the_store_of_the_environment_is_asked(program: Program) {
+    let input = json!({"prompt": "Left or right?", "choices": ["left", "right"]});
+    let script = Script::new().then(call(program, "ask_user", CALL, input)).then(Reply::text(MODEL_ENDS));
+    let project = Project::at("sqlite");
+    project.run(&["init"]).data();
+    let nowhere = "store: postgres://nobody@127.0.0.1:1/none?project=shop\n";
+    std::fs::write(project.path("aop.yaml"), nowhere).unwrap();
+    let mut client = Client::installed(project, program, script);
+    client.command.env("AOP_STORE", "sqlite");
+    let child = client.spawn();
+    let question = client.project.opened_question();
+    client.project.answer_to(&question, "right").data();
+    assert!(client.ended(child, CALL).contains("ANSWERED: a human"));
+}
+
+#[test]
+fn what_claude_asks_is_in_the_store_that_the_environment_names() {
+    the_store_of_the_environment_is_asked(Program::Claude);
+}
+
+#[test]
+fn what_codex_asks_is_in_the_store_that_the_environment_names() {
+    the_store_of_the_environment_is_asked(Program::Codex);
+}
+
+#[test]
+fn what_gemini_asks_is_in_the_store_that_the_environment_names() {
+    the_store_of_the_environment_is_asked(Program::Gemini);
 }
 
 /// When nobody answers at once the model is told the question's id, and gets the answer by waiting for it.

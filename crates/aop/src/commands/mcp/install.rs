@@ -16,6 +16,10 @@ use std::path::PathBuf;
 const NAME: &str = "aop";
 /// A day: ask_user returns long before, and no client gives up first.
 const PATIENCE_MS: i64 = 86_400_000;
+/// What the server goes by and clients keep from it unless they are told its name: whose agent it serves, when an engine
+/// of a run is the client, and where the store is.
+const VARIABLES: [&str; 4] = ["AOP_AGENT", "AOP_PROJECT", STORE[0], STORE[1]];
+const STORE: [&str; 2] = ["AOP_STORE", "PGPASSWORD"];
 /// What Claude Code is allowed to call without asking.
 const ALLOWED: [&str; 2] = ["mcp__aop__ask_user", "mcp__aop__await_answer"];
 
@@ -142,19 +146,23 @@ fn claude(entry: &Entry) -> Value {
     json!({"type": "stdio", "command": entry.command, "args": entry.args, "timeout": PATIENCE_MS})
 }
 
-/// Without `trust` Gemini CLI does not show the tools to its model.
+/// Without `trust` Gemini CLI does not show the tools to its model. A variable that is not set arrives empty, which would
+/// be no credential; in a run Gemini has settings of its own.
 fn gemini(entry: &Entry) -> Value {
-    json!({"command": entry.command, "args": entry.args, "timeout": PATIENCE_MS, "trust": true})
+    let env: Map<String, Value> =
+        STORE.iter().map(|name| ((*name).to_owned(), json!(format!("${{{name}:-}}")))).collect();
+    json!({"command": entry.command, "args": entry.args, "env": env, "timeout": PATIENCE_MS, "trust": true})
 }
 
 /// Codex shows tools of servers only when they are searched for, unless it is told not to; it gives up after five
-/// minutes and asks before each call, unless it is told otherwise.
+/// minutes, asks before each call and keeps most variables to itself, unless it is told otherwise.
 fn codex(entry: &Entry) -> Vec<(&'static str, toml_edit::Value)> {
     let list = |items: &[&str]| toml_edit::Value::from(toml_edit::Array::from_iter(items.iter().copied()));
     let args: Vec<&str> = entry.args.iter().map(String::as_str).collect();
     vec![
         ("command", entry.command.as_str().into()),
         ("args", list(&args)),
+        ("env_vars", list(&VARIABLES)),
         ("tool_timeout_sec", (PATIENCE_MS / 1_000).into()),
         ("default_tools_approval_mode", "approve".into()),
         ("omit_tools_from", list(&["deferred", "code_mode"])),
@@ -169,7 +177,11 @@ fn put(text: &str, ours: &Value) -> Result<String, String> {
         Some(Value::Object(map)) => map.clone(),
         Some(_) | None => Map::new(),
     };
-    entry.extend(ours.as_object().cloned().unwrap_or_default());
+    let mut ours = ours.as_object().cloned().unwrap_or_default();
+    if let (Some(Value::Object(env)), Some(Value::Object(known))) = (ours.get_mut("env"), entry.get("env")) {
+        env.extend(known.clone());
+    }
+    entry.extend(ours);
     if jsonc::at(&known, &path).and_then(Value::as_object) == Some(&entry) {
         return Ok(text.to_owned());
     }

@@ -64,6 +64,8 @@ fn an_init_that_fails_leaves_nothing_behind_and_names_the_password_that_is_missi
     let address = format!("{}?project=shop", server.address("team").replace("aop@", "ann@"));
     let refused = finish(&mut elsewhere(&project, &address, &["init"])).refused("store_unavailable", 1);
     assert!(refused["details"]["hint"].as_str().unwrap().contains("PGPASSWORD"), "{refused}");
+    let with_none = finish(elsewhere(&project, &address, &["init"]).env("PGPASSWORD", ""));
+    assert_eq!(with_none.refused("store_unavailable", 1), refused, "an empty password is none");
     let left: Vec<_> = std::fs::read_dir(project.root()).unwrap().flatten().map(|file| file.path()).collect();
     assert!(left.is_empty(), "{left:?}");
     let with_password = |command: &mut Command| finish(command.env("PGPASSWORD", "hunter2"));
