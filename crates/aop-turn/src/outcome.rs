@@ -56,8 +56,8 @@ impl TurnErrorCode {
                 "`aop retry --feature-id ID`; with `aop send` you can answer in advance.",
             ),
             TurnErrorCode::InteractiveMaxAttemptExceeded => (
-                "The agent stopped several times without saying that its work is done, and without a question.",
-                "The feature has failed. Make the specification clearer and enrol it under another name.",
+                "The agent used up the attempts of its phase without saying that its work is done; the last one ended with a question, or in words that are no result.",
+                "The feature has failed. Make the specification clearer, or allow more attempts (`run.max_attempt` in aop.yaml), and enrol it under another name.",
             ),
             TurnErrorCode::AutoCompletionEvidenceMissing => (
                 "In mode auto the agent stopped without saying that its work is done.",
@@ -115,5 +115,16 @@ impl Outcome {
                 Map::new()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_the_attempt_limit_names_both_ways_to_reach_it() {
+        let (meaning, _) = TurnErrorCode::InteractiveMaxAttemptExceeded.page();
+        assert!(meaning.contains("ended with a question, or in words"), "{meaning}");
     }
 }
