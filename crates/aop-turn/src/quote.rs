@@ -22,6 +22,14 @@ pub fn inline(text: &str) -> String {
     text.split(ends_line).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// The beginning of the text, for a message about it.
+pub(crate) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(200) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -162,6 +162,7 @@ impl Turn<'_> {
     ) -> Result<(TurnEnd, Option<(Status, String)>), Stop> {
         let mut arguments = question_arguments(ask);
         warnings.extend(without_bad_schema(&mut arguments, &self.context.service.rules));
+        warnings.extend(without_bad_default(&mut arguments, &self.context.service.rules));
         arguments.insert("feature_id".into(), json!(self.feature.id));
         arguments.insert("role".into(), json!(phase::kernel_role(self.role)));
         arguments.insert("session_id".into(), json!(self.session_name()));
@@ -277,6 +278,14 @@ fn without_bad_schema(arguments: &mut Map<String, Value>, rules: &Rules) -> Opti
     Some(what)
 }
 
+/// Takes a default away that the schema beside it refuses; what to say about it, without what may be a secret.
+fn without_bad_default(arguments: &mut Map<String, Value>, rules: &Rules) -> Option<String> {
+    let expected = arguments.get_mut("expected_answer")?.as_object_mut()?;
+    (rules.check_instance)(expected.get("schema")?, expected.get("default")?).err()?;
+    expected.shift_remove("default");
+    Some("there is no default, because the schema that came with the question refuses it".to_owned())
+}
+
 /// Names the question that a call of a turn asks.
 pub(super) fn ask_operation(claim: &str, call: &str) -> Result<OwnId, Refusal> {
     OwnOperation::Ask.id(format_args!("{claim}:{}", short_digest(call)))
@@ -288,13 +297,30 @@ mod tests {
     use super::*;
     use aop_turn::TurnErrorCode;
 
-    #[test]
-    fn a_schema_that_is_none_is_left_out_and_the_question_says_so() {
-        let rules = Rules {
+    fn rules() -> Rules {
+        Rules {
             human_input: Default::default(),
             check_schema: aop_schema::check_schema,
             check_instance: aop_schema::check_instance,
+        }
+    }
+
+    #[test]
+    fn a_default_that_its_schema_refuses_is_left_out() {
+        let arguments = |default: &str| {
+            let expected = json!({"kind": "free_text", "schema": {"maxLength": 4}, "default": default});
+            json!({"expected_answer": expected}).as_object().cloned().unwrap()
         };
+        let (mut good, mut bad) = (arguments("shop"), arguments("a shop"));
+        assert_eq!(without_bad_default(&mut good, &rules()), None);
+        assert_eq!(good, arguments("shop"));
+        assert!(without_bad_default(&mut bad, &rules()).is_some());
+        assert_eq!(bad["expected_answer"], json!({"kind": "free_text", "schema": {"maxLength": 4}}));
+    }
+
+    #[test]
+    fn a_schema_that_is_none_is_left_out_and_the_question_says_so() {
+        let rules = rules();
         let arguments = |schema: Value, details: Value| {
             let expected = json!({"kind": "json", "schema": schema});
             json!({"expected_answer": expected, "details": details}).as_object().cloned().unwrap()

@@ -1,10 +1,9 @@
 //! The text dialects: JSON objects at the end of a message that say "done" or "ask".
 
-use super::{Ask, QuestionType, Reply};
-use crate::interaction::{DecisionPolicy, Interaction, InteractionId, read_choice};
+use super::{Ask, record::with_record_fields};
+use crate::interaction::{Interaction, InteractionId};
 use crate::native::non_blank;
-use aop_ask::spec::RESERVED_LABELS;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// What an object at the end of a message says.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,83 +76,4 @@ fn worker_ask(request: &Map<String, Value>, attempt: u32) -> Result<Ask, String>
     let id = InteractionId::Number(u64::from(attempt));
     let interaction = Interaction::open(id, attempt, prompt.to_owned()).with_fields(request);
     Ok(with_record_fields(Ask::of(interaction), request))
-}
-
-/// Takes over the fields that a worker may set on the record itself. They also come with aop's own tool.
-pub(super) fn with_record_fields(mut ask: Ask, fields: &Map<String, Value>) -> Ask {
-    if let Some(name) = fields.get("question_type").and_then(Value::as_str) {
-        ask.question_type = QuestionType::parse(name).unwrap_or(ask.question_type);
-    }
-    ask.details = match fields.get("details") {
-        None | Some(Value::Null) => Value::Null,
-        Some(details @ Value::Object(_)) => details.clone(),
-        Some(other) => json!({"text": other}),
-    };
-    ask.blocking = fields.get("blocking").and_then(Value::as_bool).unwrap_or(true);
-    ask.expected_answer = expected_answer(fields);
-    if !ask.expected_answer.is_null() {
-        ask.reply = Reply::AsExpected;
-    }
-    if ask.interaction.options.is_empty() {
-        let choices = ask.expected_answer.get("choices").and_then(Value::as_array);
-        ask.interaction.options = choices.into_iter().flatten().filter_map(read_choice).collect();
-    }
-    if matches!(ask.question_type, QuestionType::PermissionOverride | QuestionType::RiskAck) {
-        ask.interaction.default_decision_policy = DecisionPolicy::Decline;
-    }
-    ask
-}
-
-/// What the record will enforce: the given expectation as far as it makes sense, else one made of `choices`, else
-/// none. A model's slip in a side field must not cost the question.
-fn expected_answer(fields: &Map<String, Value>) -> Value {
-    if let Some(expected) = fields.get("expected_answer").filter(|expected| !expected.is_null()) {
-        return usable_expectation(expected).map_or(Value::Null, Value::Object);
-    }
-    match distinct_texts(fields.get("choices")) {
-        Some(choices) => {
-            let allow_other = fields.get("allow_other").and_then(Value::as_bool).unwrap_or(false);
-            json!({"kind": "single_choice", "choices": choices, "allow_other": allow_other})
-        }
-        None => Value::Null,
-    }
-}
-
-/// Keeps what goes with the kind.
-fn usable_expectation(expected: &Value) -> Option<Map<String, Value>> {
-    let kind = expected.get("kind")?.as_str()?;
-    let mut kept = Map::new();
-    kept.insert("kind".into(), kind.into());
-    match kind {
-        "single_choice" | "multi_choice" => {
-            let choices = distinct_texts(expected.get("choices"))?;
-            let is_choice =
-                |value: &Value| value.as_str().is_some_and(|text| choices.iter().any(|known| known == text));
-            let default = expected.get("default").filter(|default| match kind {
-                "single_choice" => is_choice(default),
-                _ => distinct_texts(Some(default))
-                    .is_some_and(|texts| texts.iter().all(|text| choices.contains(text))),
-            });
-            let allow_other = expected.get("allow_other").filter(|value| value.is_boolean());
-            kept.insert("choices".into(), json!(choices));
-            kept.extend(allow_other.map(|value| ("allow_other".to_owned(), value.clone())));
-            kept.extend(default.map(|value| ("default".to_owned(), value.clone())));
-        }
-        "free_text" => {}
-        "json" => {
-            let schema = expected.get("schema").filter(|schema| schema.is_object() || schema.is_boolean());
-            kept.extend(schema.map(|value| ("schema".to_owned(), value.clone())));
-        }
-        _ => return None,
-    }
-    Some(kept)
-}
-
-/// A list of distinct texts, none of them blank or a label that is reserved.
-fn distinct_texts(value: Option<&Value>) -> Option<Vec<String>> {
-    let items = value?.as_array()?.iter().map(|item| non_blank(Some(item)).map(str::to_owned));
-    let items: Vec<String> = items.collect::<Option<_>>()?;
-    let is_distinct = items.iter().enumerate().all(|(n, item)| !items[..n].contains(item));
-    let is_free = !items.iter().any(|item| RESERVED_LABELS.contains(&item.as_str()));
-    (is_distinct && is_free && !items.is_empty()).then_some(items)
 }

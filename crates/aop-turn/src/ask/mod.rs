@@ -2,8 +2,10 @@
 //! plain prose. Ends in the arguments of `feature.question_create`.
 
 mod dialect;
+mod expectation;
 mod native;
 mod question;
+mod record;
 
 pub(crate) use dialect::{Payload, read_payload};
 pub use native::from_native;
@@ -11,6 +13,7 @@ pub use question::question_arguments;
 
 use crate::engine::words;
 use crate::interaction::{Interaction, InteractionId, Kind};
+use crate::outcome::ASK_FIELD_LEFT_OUT;
 use serde_json::Value;
 
 words! {
@@ -55,6 +58,8 @@ pub struct Ask {
     pub spec: Option<Value>,
     /// The engine's calls that wait for the answer. Empty when the answer is the next message.
     pub calls: Vec<WaitingCall>,
+    /// What came with it and was left out, and why.
+    pub warnings: Vec<String>,
 }
 
 /// A call that waits. Several may share one form; each gets the answers to its own questions.
@@ -88,6 +93,12 @@ impl Ask {
             expected_answer: Value::Null,
             spec: None,
             calls: Vec::new(),
+            warnings: Vec::new(),
         }
     }
+}
+
+/// The warning that a field of an ask was not taken over.
+fn left_out(field: &str, why: &str) -> String {
+    format!("{ASK_FIELD_LEFT_OUT}: {field}: {why}")
 }

@@ -1,10 +1,9 @@
 //! Native asks to one ask. Cards that wait together become one form: an engine that asks twice in a message
 //! can be resumed only once.
 
-use super::{Ask, QuestionType, Reply, WaitingCall, dialect::with_record_fields};
+use super::{Ask, QuestionType, Reply, WaitingCall, record::with_record_fields};
 use crate::interaction::{Choice, DecisionPolicy, Interaction, InteractionId, Kind};
 use crate::native::{AskBody, CardQuestion, NativeAsk, card_spec};
-use aop_ask::QuestionSpec;
 use serde_json::{Map, Value, json};
 
 /// The ask behind the native asks that wait, or why there is none. `asks` is not empty.
@@ -90,12 +89,6 @@ fn prompt_ask(id: InteractionId, attempt: u32, fields: &Map<String, Value>) -> A
         ask.interaction.kind = Kind::ChooseOne;
     }
     ask.reply = Reply::AsExpected;
-    ask.spec =
-        fields.get("spec").and_then(|spec| QuestionSpec::from_json(spec).ok()).map(|spec| spec.to_json());
-    if ask.spec.is_some() {
-        // A spec says what it expects; choices beside it would contradict it.
-        ask.expected_answer = Value::Null;
-    }
     ask
 }
 

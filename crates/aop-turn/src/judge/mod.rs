@@ -18,6 +18,7 @@ use crate::flat::project_back;
 use crate::interaction::InteractionId;
 use crate::native::{NativeAsk, Stage};
 use crate::outcome::{COMPLETED_WITHOUT_DONE_MARKER, Outcome, TurnErrorCode, UNKNOWN_REQUEST_ACTION};
+use crate::quote::excerpt;
 use crate::stream::Ended;
 use crate::tail::{Tail, closing_object};
 use crate::turn::{PendingAsk, Turn};
@@ -204,8 +205,9 @@ impl Judge<'_> {
             return limit;
         }
         match ask {
-            Ok(ask) => {
+            Ok(mut ask) => {
                 self.note(kind, range, true, "it asks");
+                self.warnings.append(&mut ask.warnings);
                 Outcome::AskUser(Box::new(ask))
             }
             Err(reason) => {
@@ -296,12 +298,5 @@ impl Judge<'_> {
 
     fn note(&mut self, kind: EvidenceKind, range: &Range<u64>, counted: bool, why: &str) {
         self.evidence.push(Evidence { kind, range: range.clone(), counted, why: why.to_owned() });
-    }
-}
-
-fn excerpt(text: &str) -> String {
-    match text.char_indices().nth(200) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }

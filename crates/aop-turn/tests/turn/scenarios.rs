@@ -302,4 +302,15 @@ mod decision_policy {
             assert_eq!(protocol(&done)["outcome"], "final");
         }
     }
+
+    #[test]
+    fn what_is_left_out_of_an_ask_is_a_warning() {
+        for &engine in Engine::ALL {
+            let payload = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "?",
+                "expected_answer": {"kind": "free_text", "default": 7}}});
+            let verdict = interactive().judge(engine, &turn(engine, &payload.to_string()));
+            let left = "ASK_FIELD_LEFT_OUT: expected_answer.default: it is no valid answer";
+            assert_eq!(verdict.warnings, [left], "{engine}");
+        }
+    }
 }

@@ -72,6 +72,21 @@ fn a_question_with_a_schema_that_is_none_is_asked_without_it_and_the_log_says_so
 }
 
 #[test]
+fn a_default_that_a_worker_declares_applies_when_nobody_answers_in_time() {
+    let project = workshop("policy: { execution: { human_input: { strict: false, timeout_ms: 1000 } } }\n");
+    let expected = json!({"kind": "free_text", "default": "shop", "schema": {"maxLength": 9}});
+    let request = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "Its name?",
+        "default_decision_policy": "use_default", "expected_answer": expected}});
+    script(&project, "shop", &json!({"planner": [{"ask_prose": format!("Hm.\n{request}")}, plan()]}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    let question = project.run(&["questions", "--status", "all"]).data()["items"][0].clone();
+    assert_eq!(question["expected_answer"], expected);
+    assert_eq!((&question["status"], &question["answer"]), (&json!("answered"), &json!("shop")));
+    assert_eq!(question["answered_by"], "policy:default");
+    assert_eq!(question["resolution"]["mode"], "default_by_policy");
+}
+
+#[test]
 fn an_engine_that_cannot_be_used_blocks_the_feature_with_the_next_step() {
     let project = workshop("");
     let (code, _) = Running::start(&project, &[&spec(&project, "shop")]).end();
