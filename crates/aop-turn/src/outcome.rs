@@ -77,6 +77,8 @@ pub const COMPLETED_WITHOUT_DONE_MARKER: &str = "INTERACTIVE_COMPLETED_WITHOUT_D
 pub const UNKNOWN_REQUEST_ACTION: &str = "UNKNOWN_REQUEST_ACTION";
 /// A field that came with a question does not make sense and was not taken over.
 pub const ASK_FIELD_LEFT_OUT: &str = "ASK_FIELD_LEFT_OUT";
+/// What was asked beside the question that is put to a person, and cannot stand in one form with it.
+pub const ASK_LEFT_OUT: &str = "ASK_LEFT_OUT";
 /// iFlow's text is complete by its own account, but the block after it is missing.
 pub const EXECUTION_INFO_MISSING: &str = "EXECUTION_INFO_MISSING";
 

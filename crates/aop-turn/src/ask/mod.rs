@@ -6,6 +6,7 @@ mod expectation;
 mod native;
 mod question;
 mod record;
+mod together;
 
 pub(crate) use dialect::{Payload, read_payload};
 pub use native::from_native;

@@ -1,7 +1,8 @@
-//! Native asks to one ask. Cards that wait together become one form: an engine that asks twice in a message
-//! can be resumed only once.
+//! Native asks to one ask: an engine that asks twice in a message can be resumed only once.
 
-use super::{Ask, QuestionType, Reply, WaitingCall, record::with_record_fields};
+use super::record::with_record_fields;
+use super::together::{Part, numbered, together};
+use super::{Ask, QuestionType, Reply, WaitingCall};
 use crate::interaction::{Choice, DecisionPolicy, Interaction, InteractionId, Kind};
 use crate::native::{AskBody, CardQuestion, NativeAsk, card_spec};
 use serde_json::{Map, Value, json};
@@ -10,29 +11,33 @@ use serde_json::{Map, Value, json};
 pub fn from_native(asks: &[&NativeAsk], attempt: u32) -> Result<Ask, String> {
     let mut card: Vec<CardQuestion> = Vec::new();
     let mut calls = Vec::new();
-    let mut single = None;
+    let (mut prompts, mut permissions) = (Vec::new(), Vec::new());
     for ask in asks {
+        let id = call_id(&ask.call_id, attempt);
+        let call = |questions| WaitingCall { call_id: ask.call_id.clone(), questions };
         match &ask.body {
             AskBody::Unusable(reason) => return Err(reason.clone()),
             AskBody::Card(questions) => {
                 card.extend(questions.iter().cloned());
-                calls.push(WaitingCall { call_id: ask.call_id.clone(), questions: questions.len() });
+                calls.push(call(questions.len()));
             }
-            AskBody::Prompt(_) | AskBody::Permission { .. } => single = single.or(Some(*ask)),
+            AskBody::Prompt(fields) => {
+                prompts.push(Ask { calls: vec![call(0)], ..prompt_ask(id, attempt, fields) });
+            }
+            AskBody::Permission { tool, summary, input } => {
+                let made = permission_ask(id, attempt, tool, summary, input);
+                permissions.push(Ask { calls: vec![call(0)], ..made });
+            }
         }
     }
+    let mut parts = Vec::new();
     if !card.is_empty() {
-        return Ok(card_ask(&card, calls, attempt));
+        let lines = card.iter().map(|question| question.question.clone()).collect();
+        parts.push(Part { ask: card_ask(&card, calls, attempt), lines });
     }
-    let ask = single.ok_or("the engine asks nothing")?;
-    let id = call_id(&ask.call_id, attempt);
-    let mut made = match &ask.body {
-        AskBody::Permission { tool, summary, input } => permission_ask(id, attempt, tool, summary, input),
-        AskBody::Prompt(fields) => prompt_ask(id, attempt, fields),
-        AskBody::Card(_) | AskBody::Unusable(_) => return Err("the engine asks nothing".to_owned()),
-    };
-    made.calls = vec![WaitingCall { call_id: ask.call_id.clone(), questions: 0 }];
-    Ok(made)
+    let alone = prompts.into_iter().chain(permissions);
+    parts.extend(alone.map(|ask| Part { lines: vec![ask.interaction.prompt.clone()], ask }));
+    together(parts).ok_or_else(|| "the engine asks nothing".to_owned())
 }
 
 fn call_id(call: &str, attempt: u32) -> InteractionId {
@@ -46,7 +51,8 @@ fn call_id(call: &str, attempt: u32) -> InteractionId {
 fn card_ask(card: &[CardQuestion], calls: Vec<WaitingCall>, attempt: u32) -> Ask {
     let id = call_id(calls.first().map_or("", |call| &call.call_id), attempt);
     let spec = card_spec("engine_ask", card);
-    let mut interaction = Interaction::open(id, attempt, card_prompt(card));
+    let mut interaction =
+        Interaction::open(id, attempt, numbered(card.iter().map(|question| &*question.question)));
     if let [question] = card {
         if !question.options.is_empty() {
             interaction.kind = Kind::ChooseOne;
@@ -68,17 +74,6 @@ fn card_ask(card: &[CardQuestion], calls: Vec<WaitingCall>, attempt: u32) -> Ask
         interaction.required_fields = questions.map(|question| question.id().to_owned()).collect();
     }
     Ask { spec: spec.map(|spec| spec.to_json()), calls, ..Ask::of(interaction) }
-}
-
-fn card_prompt(card: &[CardQuestion]) -> String {
-    match card {
-        [question] => question.question.clone(),
-        _ => {
-            let lines =
-                card.iter().enumerate().map(|(n, question)| format!("{}. {}", n + 1, question.question));
-            lines.collect::<Vec<_>>().join("\n")
-        }
-    }
 }
 
 fn prompt_ask(id: InteractionId, attempt: u32, fields: &Map<String, Value>) -> Ask {

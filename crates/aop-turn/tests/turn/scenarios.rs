@@ -304,6 +304,24 @@ mod decision_policy {
     }
 
     #[test]
+    fn two_native_asks_in_one_message_become_one_form() {
+        let ask =
+            |call: &str, prompt: &str| gemini::tool(call, "mcp_aop_ask_human", &json!({"prompt": prompt}));
+        let two = [
+            gemini::init(),
+            gemini::user("go"),
+            ask("a1", "Which database?"),
+            ask("a2", "Which port?"),
+            gemini::stopped("a1"),
+            gemini::success(),
+        ];
+        let data = protocol(&interactive().judge(Engine::Gemini, &stream(&two)));
+        assert_eq!(data["interaction"]["prompt"], "1. Which database?\n2. Which port?");
+        assert_eq!(data["interaction"]["required_fields"], json!(["question", "question_2"]));
+        assert_eq!(data["warnings"], json!([]));
+    }
+
+    #[test]
     fn what_is_left_out_of_an_ask_is_a_warning() {
         for &engine in Engine::ALL {
             let payload = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "?",
