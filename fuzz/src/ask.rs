@@ -40,6 +40,7 @@ pub(crate) fn packet(data: &[u8]) {
 /// A prompt document: findings. And the same bytes as specs: what is compiled from them passes its own check.
 pub(crate) fn prompts(data: &[u8]) {
     let _ = prompts::check(data);
+    let _ = prompts::tasks::calls(data);
     let Ok(value) = json::read(data) else { return };
     let Ok(specs) = prompts::inputs(&value) else { return };
     let plan = Plan {

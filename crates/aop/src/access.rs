@@ -54,6 +54,7 @@ const COMMANDS: &[(&str, For)] = &[
     ("packet ask", For::All),
     ("prompts check", For::All),
     ("prompts compile", For::All),
+    ("prompts tasks", For::All),
     ("tool call", For::All),
     ("mcp", For::All),
     ("mcp install", For::People),

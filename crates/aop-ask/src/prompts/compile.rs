@@ -13,6 +13,7 @@ use crate::dialogue::wording::{self, Names};
 use crate::import;
 use crate::spec::{Kind, Question, QuestionSpec};
 use crate::violation::Violation;
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -36,8 +37,21 @@ pub struct Plan {
 pub struct Compiled {
     /// The document.
     pub spec: PromptSpec,
+    /// The call that puts each step to a user, in the order of the steps.
+    pub calls: Vec<StepCall>,
     /// Questions without a step: free text has none.
     pub warnings: Vec<Violation>,
+}
+
+/// A native call for one step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StepCall {
+    /// The step.
+    pub step: String,
+    /// The tool.
+    pub tool: &'static str,
+    /// What it is called with.
+    pub arguments: Value,
 }
 
 /// Reads one input: a question spec, an `AskUserQuestion` call, or a list of either.
@@ -85,9 +99,16 @@ pub fn compile(specs: &[QuestionSpec], plan: &Plan) -> Result<Compiled, Vec<Viol
             }
         }
     }
+    let mut calls = Vec::new();
     for (at, (phase, question, id)) in questions.iter().enumerate() {
         let after = questions.get(at + 1).map_or(END, |(_, _, id)| id.as_str());
+        let first = maker.steps.len();
         maker.question(phase, question, id, after);
+        calls.extend(maker.steps[first..].iter().map(|step| StepCall {
+            step: step.id.clone(),
+            tool: "request_user_input",
+            arguments: step.request(question.header()),
+        }));
     }
     let spec = PromptSpec {
         protocol: plan.protocol.clone(),
@@ -99,7 +120,7 @@ pub fn compile(specs: &[QuestionSpec], plan: &Plan) -> Result<Compiled, Vec<Viol
     };
     let value = serde_json::to_value(&spec).unwrap_or_default();
     let findings = super::check_json(&value);
-    if findings.errors.is_empty() { Ok(Compiled { spec, warnings }) } else { Err(findings.errors) }
+    if findings.errors.is_empty() { Ok(Compiled { spec, calls, warnings }) } else { Err(findings.errors) }
 }
 
 struct Maker<'a> {

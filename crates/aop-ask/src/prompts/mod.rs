@@ -11,7 +11,7 @@ mod sync;
 pub mod tasks;
 
 pub use check::{Findings, check, check_json};
-pub use compile::{Compiled, Plan, compile, inputs};
+pub use compile::{Compiled, Plan, StepCall, compile, inputs};
 
 use crate::dialogue::wording::cut;
 use serde::{Deserialize, Serialize};

@@ -4,6 +4,8 @@
 //! changes the state kept here. A plan never shows two steps in progress: when several are, the one started
 //! last is shown. Where the plan tool is missing, the state is all there is.
 
+use crate::json;
+use crate::violation::{Report, Violation, join, show};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -65,6 +67,42 @@ impl TaskCall {
             _ => None,
         }
     }
+}
+
+/// Reads recorded calls: a list of `{"name": …, "input": {…}}`. Those of other tools are passed over.
+///
+/// # Errors
+/// Every call that cannot be read.
+pub fn calls(bytes: &[u8]) -> Result<Vec<TaskCall>, Vec<Violation>> {
+    let value = json::read(bytes)?;
+    let mut report = Report::default();
+    let Value::Array(items) = &value else {
+        let message = format!("recorded calls are a list, but this is {}", show(&value));
+        report.add("not_a_list", "", message, "write [{\"name\": \"TaskCreate\", \"input\": {…}}, …]");
+        return Err(report.into_violations());
+    };
+    let mut calls = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let (name, input) = (item.get("name").and_then(Value::as_str), item.get("input"));
+        match (name, input.unwrap_or(&Value::Null)) {
+            (Some(tool @ ("TaskCreate" | "TaskUpdate")), input) => match TaskCall::read(tool, input) {
+                Some(call) => calls.push(call),
+                None => {
+                    let message = format!("the input of {tool} cannot be used");
+                    let hint =
+                        "TaskCreate has a subject; TaskUpdate a taskId, and a known status if it has one";
+                    report.add("invalid_call", &join("", index), message, hint);
+                }
+            },
+            (Some(_), _) => {}
+            (None, _) => {
+                let hint = "write {\"name\": …, \"input\": {…}}";
+                report.add("invalid_call", &join("", index), "the call names no tool", hint);
+            }
+        }
+    }
+    let found = report.into_violations();
+    if found.is_empty() { Ok(calls) } else { Err(found) }
 }
 
 /// The state behind the plan.

@@ -1,7 +1,7 @@
 //! The Canonical Prompt Spec (contract 2, seed 003), rule by rule.
 
 use crate::support::{brief, spec, three_kinds, with};
-use aop_ask::prompts::tasks::{PlanTool, TaskCall, TaskMapper};
+use aop_ask::prompts::tasks::{PlanTool, TaskCall, TaskMapper, calls};
 use aop_ask::prompts::{Compiled, Plan, check_json, compile, inputs};
 use aop_ask::{OnEscape, QuestionSpec};
 use serde_json::{Value, json};
@@ -265,7 +265,7 @@ fn a_one_option_question_becomes_confirm_and_free_text_has_no_step() {
     assert_eq!(spec.steps[0].intent, "confirm");
     assert_eq!(spec.steps[0].options[1].label, "Skip");
     assert_eq!(spec.steps[0].options[1].description, "Leave this question unanswered", "its next leads on");
-    let Compiled { spec, warnings } = compiled(&three_kinds());
+    let Compiled { spec, warnings, .. } = compiled(&three_kinds());
     assert_eq!(brief(&warnings), ["free_text_has_no_step /0/questions/2"]);
     assert!(spec.steps.iter().all(|step| step.id != "notes"));
 }
@@ -276,6 +276,31 @@ fn the_tool_call_takes_the_questions_header_cut_to_twelve_characters() {
     let call = spec.steps[0].request("A header that is long");
     assert_eq!(call["questions"][0]["header"].as_str().unwrap().chars().count(), 12);
     assert_eq!(call["questions"][0]["options"][1], json!({"label": "L1", "description": "d"}));
+}
+
+#[test]
+fn the_compiler_gives_the_call_of_every_step() {
+    let Compiled { spec, calls, .. } = compiled(&many("multi_choice", 10));
+    let steps: Vec<&str> = calls.iter().map(|call| call.step.as_str()).collect();
+    assert_eq!(steps, spec.steps.iter().map(|step| step.id.as_str()).collect::<Vec<_>>());
+    for (call, step) in calls.iter().zip(&spec.steps) {
+        assert_eq!(
+            (call.tool, &call.arguments),
+            ("request_user_input", &step.request("A header that is long"))
+        );
+    }
+}
+
+#[test]
+fn recorded_task_calls_are_read_and_those_of_other_tools_passed_over() {
+    let recorded = json!([{"name": "Bash", "input": {}}, {"name": "TaskCreate", "input": {"subject": "one"}},
+        {"type": "tool_use", "name": "TaskUpdate", "input": {"taskId": "1", "status": "in_progress"}}]);
+    assert_eq!(calls(recorded.to_string().as_bytes()).unwrap().len(), 2);
+    let bad = json!([{"name": "TaskCreate", "input": {}}, {"input": {}}, 7,
+        {"name": "TaskUpdate", "input": {"taskId": "1", "status": "whim"}}]);
+    let found = calls(bad.to_string().as_bytes()).unwrap_err();
+    assert_eq!(brief(&found), ["invalid_call /0", "invalid_call /1", "invalid_call /2", "invalid_call /3"]);
+    assert_eq!(brief(&calls(b"{}").unwrap_err()), ["not_a_list "]);
 }
 
 #[test]

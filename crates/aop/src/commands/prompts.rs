@@ -1,8 +1,9 @@
-//! `aop prompts …`: check and compile Canonical Prompt Specs. Needs no project.
+//! `aop prompts …`: check and compile Canonical Prompt Specs, and map task tools. Needs no project.
 
 use super::spec::load;
 use crate::output::style::{bold, clean, dim, green, yellow};
 use crate::output::{CommandResult, Reply};
+use aop_ask::prompts::tasks::{self, PlanTool, TaskMapper};
 use aop_ask::prompts::{self, Findings, Plan};
 use aop_ask::{OnEscape, Violation, json as reader};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -15,7 +16,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop prompts check examples/prompts/*.json
-  aop prompts compile review.json --task-sync")]
+  aop prompts compile review.json --task-sync
+  aop prompts tasks calls.json")]
 pub(crate) struct PromptsArgs {
     #[command(subcommand)]
     command: PromptsCommand,
@@ -31,7 +33,9 @@ enum PromptsCommand {
         files: Vec<PathBuf>,
     },
     /// Make a prompt spec from question specs and AskUserQuestion calls
-    #[command(after_help = "Example:\n  aop prompts compile review.json --task-sync")]
+    #[command(
+        after_help = "Example:\n  aop prompts compile review.json --task-sync\n\nWith --json also the call of request_user_input for each step (calls)."
+    )]
     Compile {
         /// Question specs, native calls, or lists of them (JSON), in the order they are asked
         #[arg(required = true)]
@@ -52,6 +56,17 @@ enum PromptsCommand {
         #[arg(long)]
         task_sync: bool,
     },
+    /// Turn recorded calls of TaskCreate and TaskUpdate into those of update_plan
+    #[command(
+        after_help = "Example:\n  aop prompts tasks calls.json\n\nSuch a file: [{\"name\": \"TaskCreate\", \"input\": {\"subject\": \"Plan\"}}]"
+    )]
+    Tasks {
+        /// A list of calls with name and input, in their order (JSON; - for standard input)
+        file: PathBuf,
+        /// As where update_plan is missing: only the state at the end
+        #[arg(long)]
+        no_update_plan: bool,
+    },
 }
 
 /// Runs one of the subcommands.
@@ -68,6 +83,9 @@ pub(crate) fn run(args: &PromptsArgs) -> CommandResult {
                 task_sync: *task_sync,
             };
             compile(files, &plan)
+        }
+        PromptsCommand::Tasks { file, no_update_plan } => {
+            map_tasks(file, if *no_update_plan { PlanTool::Missing } else { PlanTool::Available })
         }
     }
 }
@@ -137,7 +155,18 @@ fn compile(files: &[PathBuf], plan: &Plan) -> CommandResult {
     for warning in &compiled.warnings {
         let _ = write!(text, "\n{}", dim(&clean(&format!("warning: {}", warning.message))));
     }
-    let data = json!({"document": compiled.spec, "warnings": compiled.warnings});
+    let data = json!({"document": compiled.spec, "calls": compiled.calls, "warnings": compiled.warnings});
+    Ok(Reply::document(Envelope::success(&data), text))
+}
+
+fn map_tasks(file: &Path, tool: PlanTool) -> CommandResult {
+    let calls = load(file, "a list of tool calls", tasks::calls)?;
+    let mut mapper = TaskMapper::new(tool);
+    let told: Vec<Value> = calls.into_iter().filter_map(|call| mapper.apply(call)).collect();
+    let calls: Vec<Value> =
+        told.into_iter().map(|plan| json!({"tool": "update_plan", "arguments": plan})).collect();
+    let data = json!({"calls": calls, "state": mapper.plan()});
+    let text = clean(&serde_json::to_string_pretty(&data).unwrap_or_default());
     Ok(Reply::document(Envelope::success(&data), text))
 }
 

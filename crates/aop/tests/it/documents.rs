@@ -153,12 +153,37 @@ fn the_worked_examples_are_valid_and_compile_to_themselves_in_kind() {
     write(&project, "spec.json", &spec());
     let compiled = project.run(&["prompts", "compile", "spec.json", "--task-sync"]).data();
     assert_eq!(compiled["document"]["source_prompts"][0]["overflow_strategy"], "two_stage_routing");
+    let call = &compiled["calls"][0];
+    assert_eq!(
+        (&call["step"], &call["tool"]),
+        (&compiled["document"]["steps"][0]["id"], &json!("request_user_input"))
+    );
     write(&project, "compiled.json", &compiled["document"]);
     project.run(&["prompts", "check", "compiled.json"]).data();
     let mut broken = compiled["document"].clone();
     broken["steps"][0]["options"] = json!([]);
     write(&project, "compiled.json", &broken);
     project.run(&["prompts", "check", "compiled.json"]).refused("invalid_document", 2);
+}
+
+#[test]
+fn task_calls_become_plans_and_without_the_tool_only_state() {
+    let project = Project::empty();
+    let update = |status: &str| json!({"name": "TaskUpdate", "input": {"taskId": "1", "status": status}});
+    let calls = json!([{"name": "TaskCreate", "input": {"subject": "one"}}, update("pending"), update("in_progress")]);
+    write(&project, "calls.json", &calls);
+    let plan = |status: &str| json!({"plan": [{"step": "one", "status": status}]});
+    let told = |status: &str| json!({"tool": "update_plan", "arguments": plan(status)});
+    assert_eq!(
+        project.run(&["prompts", "tasks", "calls.json"]).data(),
+        json!({"calls": [told("pending"), told("in_progress")], "state": plan("in_progress")})
+    );
+    assert_eq!(
+        project.run(&["prompts", "tasks", "calls.json", "--no-update-plan"]).data(),
+        json!({"calls": [], "state": plan("in_progress")})
+    );
+    write(&project, "calls.json", &json!([{"name": "TaskCreate", "input": {}}]));
+    project.run(&["prompts", "tasks", "calls.json"]).refused("invalid_document", 2);
 }
 
 fn judge(project: &Project, engine: &str, mode: &str, transcript: &str) -> Run {
