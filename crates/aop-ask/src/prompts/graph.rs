@@ -20,13 +20,19 @@ pub(super) fn judge(errors: &mut Report, warnings: &mut Report, steps: &[&Value]
     let linear = steps.iter().all(|step| step.get("next").is_none());
     unmapped(warnings, steps, prompts);
     if linear {
-        clusters(warnings, prompts, &nodes, &places);
+        let uncovered = clusters(warnings, prompts, &nodes, &places);
         dangling(warnings, &nodes);
-        compressed(warnings, prompts, &nodes, &places);
+        for (index, prompt) in prompts.iter().enumerate() {
+            // What an uncovered cluster would hold is missing, not merged.
+            let report = if uncovered.contains(&index) { &mut *warnings } else { &mut *errors };
+            compressed(report, index, prompt, &nodes, &places);
+        }
     } else {
         answers(errors, &nodes, &places);
         reach(errors, steps, &nodes, &places);
-        compressed(errors, prompts, &nodes, &places);
+        for (index, prompt) in prompts.iter().enumerate() {
+            compressed(errors, index, prompt, &nodes, &places);
+        }
     }
 }
 
@@ -109,8 +115,14 @@ fn reach(report: &mut Report, steps: &[&Value], nodes: &[Node<'_>], places: &Has
     }
 }
 
-/// A routed prompt needs a step for each cluster that its first step offers.
-fn clusters(report: &mut Report, prompts: &[&Value], nodes: &[Node<'_>], places: &HashMap<&str, usize>) {
+/// A routed prompt needs a step for each cluster that its first step offers. The prompts that lack one.
+fn clusters(
+    report: &mut Report,
+    prompts: &[&Value],
+    nodes: &[Node<'_>],
+    places: &HashMap<&str, usize>,
+) -> HashSet<usize> {
+    let mut uncovered = HashSet::new();
     for (index, prompt) in prompts.iter().enumerate() {
         let mapped = mapped(prompt, places);
         let Some((first, rest)) = mapped.split_first() else { continue };
@@ -127,8 +139,10 @@ fn clusters(report: &mut Report, prompts: &[&Value], nodes: &[Node<'_>], places:
                 message,
                 "add the missing steps, or use next to say where each leads",
             );
+            uncovered.insert(index);
         }
     }
+    uncovered
 }
 
 /// "Back" in a document that cannot say where back is.
@@ -150,25 +164,25 @@ fn dangling(report: &mut Report, nodes: &[Node<'_>]) {
 
 /// Options may be routed, never merged. Each step but the first costs its parent one option, so there is an
 /// upper limit on how many source options a prompt's steps can hold.
-fn compressed(report: &mut Report, prompts: &[&Value], nodes: &[Node<'_>], places: &HashMap<&str, usize>) {
-    for (index, prompt) in prompts.iter().enumerate() {
-        let mapped = mapped(prompt, places);
-        let Some(count) = prompt.get("source_options_count").and_then(Value::as_u64) else { continue };
-        if mapped.is_empty() {
-            continue;
-        }
-        let shown: usize = mapped.iter().map(|step| nodes[*step].labels.len().min(MAX_OPTIONS)).sum();
-        let held = shown - (mapped.len() - 1).min(shown);
-        if (held as u64) < count {
-            let message = format!("the source has {count} options, but its steps hold at most {held}");
-            let path = join(&join("/source_prompts", index), "source_options_count");
-            report.add(
-                "compressed",
-                &path,
-                message,
-                "give every option of the source a place; merging is forbidden",
-            );
-        }
+fn compressed(
+    report: &mut Report,
+    index: usize,
+    prompt: &Value,
+    nodes: &[Node<'_>],
+    places: &HashMap<&str, usize>,
+) {
+    let mapped = mapped(prompt, places);
+    let Some(count) = prompt.get("source_options_count").and_then(Value::as_u64) else { return };
+    if mapped.is_empty() {
+        return;
+    }
+    let shown: usize = mapped.iter().map(|step| nodes[*step].labels.len().min(MAX_OPTIONS)).sum();
+    let held = shown - (mapped.len() - 1).min(shown);
+    if (held as u64) < count {
+        let message = format!("the source has {count} options, but its steps hold at most {held}");
+        let path = join(&join("/source_prompts", index), "source_options_count");
+        let hint = "give every option of the source a place; merging is forbidden";
+        report.add("compressed", &path, message, hint);
     }
 }
 

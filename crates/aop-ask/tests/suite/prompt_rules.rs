@@ -135,7 +135,8 @@ fn overflow_rule_above_three_options_routing_is_mandatory() {
         errors(&four),
         [
             "overflow_strategy /source_prompts/0/overflow_strategy",
-            "too_few_steps /source_prompts/0/mapped_step_ids"
+            "too_few_steps /source_prompts/0/mapped_step_ids",
+            "compressed /source_prompts/0/source_options_count"
         ]
     );
     let merged = with(&four, "/source_prompts/0/overflow_strategy", Some(json!("compress")));
@@ -289,6 +290,12 @@ fn the_compiler_gives_the_call_of_every_step() {
             ("request_user_input", &step.request("A header that is long"))
         );
     }
+}
+
+#[test]
+fn a_linear_document_that_merges_options_is_an_error() {
+    let merged = with(&small(), "/source_prompts/0/source_options_count", Some(json!(3)));
+    assert_eq!(errors(&merged), ["compressed /source_prompts/0/source_options_count"]);
 }
 
 #[test]
