@@ -245,7 +245,9 @@ impl Git {
         }
         self.check_whole(feature, worktree).await?;
         self.check_apart(feature, worktree).await?;
-        let changed = !self.run(worktree, &["status", "--porcelain"], pen.hand()).await?.trim().is_empty();
+        // What a submodule has not committed itself is nothing that could be committed here.
+        let staged = ["diff-index", "--cached", "--name-only", "--ignore-submodules=none", "HEAD"];
+        let changed = !self.run(worktree, &staged, pen.hand()).await?.is_empty();
         if changed {
             let identity = self.identity(worktree).await?;
             let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();

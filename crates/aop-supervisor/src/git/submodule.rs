@@ -201,6 +201,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_submodules_commit_alone_is_work_whatever_git_is_set_to() {
+        let (_remote, dir, project, id, worktree) = with_submodule().await;
+        git(dir.path(), &["config", "diff.ignoreSubmodules", "all"]);
+        let inner = commit(&worktree.join("sub"), "new");
+        project.commit_all(&id, "built").await.unwrap();
+        assert_eq!(git(dir.path(), &["rev-parse", "aop/checkout:sub"]), inner);
+    }
+
+    #[tokio::test]
+    async fn what_a_submodule_has_not_committed_fails_no_commit() {
+        let (_remote, _dir, project, id, worktree) = with_submodule().await;
+        let before = project.head(&worktree).await.unwrap();
+        for file in ["lib", "unknown"] {
+            write(&worktree.join("sub"), file, "changed");
+            assert_eq!(project.commit_all(&id, "built").await.unwrap(), before, "there is nothing to commit");
+        }
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub"], "it is not lost");
+    }
+
+    #[tokio::test]
     async fn what_a_submodule_alone_has_keeps_its_worktree() {
         let (_remote, dir, project, id, worktree) = with_submodule().await;
         let sub = worktree.join("sub");
