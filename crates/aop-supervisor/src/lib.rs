@@ -29,7 +29,7 @@ mod step;
 mod turn;
 
 pub use check::CheckReport;
-pub use git::{Git, GitError};
+pub use git::{Git, GitError, end_running_gits};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge, unfinished_merges};
 pub use mode::set_mode;

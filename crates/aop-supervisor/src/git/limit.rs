@@ -5,18 +5,48 @@ use super::{Git, GitError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::Command;
+
+/// The groups of all gits that run.
+static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Pid>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends every git that a run has started, with all that it has started: for a process that leaves without waiting for
+/// its tasks.
+pub fn end_running_gits() {
+    for group in running().drain(..) {
+        end(group);
+    }
+}
+
+fn end(group: Pid) {
+    // It may have ended by itself in this moment.
+    let _ = kill_process_group(group, Signal::KILL);
+}
 
 /// The process group of a git that runs: ended when nobody waits for it any more.
 struct Group(Option<Pid>);
 
+impl Group {
+    /// It has ended, and its number may be another's.
+    fn forget(&mut self) {
+        if let Some(group) = self.0.take() {
+            running().retain(|known| *known != group);
+        }
+    }
+}
+
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // It may have ended by itself in this moment.
-            let _ = kill_process_group(group, Signal::KILL);
+            end(group);
         }
+        self.forget();
     }
 }
 
@@ -40,15 +70,20 @@ impl Git {
             return command.output().await.map_err(not_installed);
         };
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(not_installed)?;
-        let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let (child, pid) = {
+            // Whoever ends them all finds this one too.
+            let mut running = running();
+            let child = command.spawn().map_err(not_installed)?;
+            let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+            running.extend(pid);
+            (child, pid)
+        };
         let mut waiting = std::pin::pin!(child.wait_with_output());
         // Dropped before the process itself is, while its number is still its own.
         let mut group = Group(pid);
         match tokio::time::timeout(limit, &mut waiting).await {
             Ok(output) => {
-                // It has ended, and its number may be another's.
-                group.0 = None;
+                group.forget();
                 output.map_err(not_installed)
             }
             Err(_) => Err(self.too_long(limit, folder, shown)),
@@ -73,38 +108,62 @@ impl Git {
 
 #[cfg(test)]
 mod tests {
+    use super::end_running_gits;
+    use crate::git::Git;
     use crate::git::tests::{git, project, told};
+    use aop_kernel::ids::FeatureId;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::time::Duration;
 
-    #[tokio::test]
-    async fn a_git_that_takes_too_long_is_ended_with_the_hook_it_started() {
+    /// A project whose commits hang in a hook, and the pipe that the hook has open for as long as it lives.
+    async fn with_hanging_hook(limit: Duration) -> (tempfile::TempDir, Git, FeatureId, PathBuf, PathBuf) {
         let (dir, project, id) = project();
-        let project = project.within(Duration::from_secs(2));
+        let project = project.within(limit);
         let worktree = project.ensure_worktree(&id).await.unwrap();
         std::fs::write(worktree.join("work"), "text").unwrap();
-        // The hook has the pipe open for as long as it lives.
         let [pipe, hook] = ["pipe", ".git/hooks/post-commit"].map(|name| dir.path().join(name));
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
         std::fs::write(&hook, format!("#!/bin/sh\nexec sleep 600 3<> {}\n", pipe.display())).unwrap();
         std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+        (dir, project, id, pipe, hook)
+    }
+
+    fn is_held(pipe: &Path) -> bool {
+        let all = std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("fd/3"));
+        all.filter_map(|open| std::fs::read_link(open).ok()).any(|open| open == pipe)
+    }
+
+    #[tokio::test]
+    async fn a_git_that_takes_too_long_is_ended_with_the_hook_it_started() {
+        let (dir, project, id, pipe, hook) = with_hanging_hook(Duration::from_secs(2)).await;
         let error = project.commit_all(&id, "second").await.unwrap_err();
         let (message, hint) = told(&error);
         assert!(message.contains("longer than 2 s") && message.contains("commit"), "{message}");
         assert!(hint.ends_with("`aop retry --feature-id checkout`"), "{hint}");
-        let held = || {
-            let all =
-                std::fs::read_dir("/proc").unwrap().flatten().map(|process| process.path().join("fd/3"));
-            all.filter_map(|open| std::fs::read_link(open).ok()).any(|open| open == pipe)
-        };
         // A killed process has its files a moment longer.
-        while held() {
+        while is_held(&pipe) {
             tokio::task::yield_now().await;
         }
         std::fs::remove_file(hook).unwrap();
         project.commit_all(&id, "third").await.unwrap();
         assert_eq!(git(dir.path(), &["show", "aop/checkout:work"]), "text");
+    }
+
+    #[tokio::test]
+    async fn whoever_leaves_at_once_leaves_no_git_behind() {
+        let (_dir, project, id, pipe, _hook) = with_hanging_hook(Duration::from_secs(600)).await;
+        let committing = tokio::spawn(async move { project.commit_all(&id, "second").await });
+        while !is_held(&pipe) {
+            tokio::task::yield_now().await;
+        }
+        end_running_gits();
+        // It would wait for ten minutes otherwise.
+        assert!(committing.await.unwrap().is_err());
+        while is_held(&pipe) {
+            tokio::task::yield_now().await;
+        }
     }
 }

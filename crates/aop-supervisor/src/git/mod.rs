@@ -20,6 +20,7 @@ use crate::settings::Worktrees;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::{ErrorCode, Refusal};
 pub(crate) use base::Base;
+pub use limit::end_running_gits;
 use pen::Pen;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

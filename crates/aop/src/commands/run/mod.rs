@@ -20,7 +20,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Files;
 use aop_supervisor::{
     Checks, Drivers, EngineChoice, Git, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
-    Takeover, Worktrees, runner_id,
+    Takeover, Worktrees, end_running_gits, runner_id,
 };
 use aop_turn::{Engine, Mode};
 use std::path::PathBuf;
@@ -279,9 +279,11 @@ fn stop_on_signals() -> Result<(watch::Sender<bool>, watch::Receiver<bool>), Ref
     Ok((sender, receiver))
 }
 
-/// Ends the program at once: somebody has said twice that they do not want to wait. The guards end what engines left.
+/// Ends the program at once: somebody has said twice that they do not want to wait. The guards end what engines left;
+/// git has none.
 #[expect(clippy::exit, reason = "whatever waits on any thread must not be waited for")]
 fn leave() -> ! {
+    end_running_gits();
     give_back();
     std::process::exit(INTERRUPTED.into())
 }
