@@ -65,13 +65,40 @@ fn answers(reply: &Value) -> Result<Map<String, Value>, Violation> {
     }
 }
 
-/// A reply names something that was not asked: what was left unanswered is asked again with the reason, so
-/// that nothing the human said is dropped in silence.
-fn note_strangers(said: &mut [Said], strangers: &Map<String, Value>) {
-    let Some(key) = strangers.keys().next() else { return };
-    for entry in said.iter_mut().filter(|entry| **entry == Said::Nothing) {
-        *entry = Said::Unclear(format!("the reply names {}, which was not asked", quote(key)));
+/// Why a reply cannot stand that says something to what was not asked.
+fn stranger(left: &Map<String, Value>) -> Option<String> {
+    let (key, _) = left.iter().find(|(_, value)| !is_blank(value))?;
+    Some(format!("the reply names {}, which was not asked", quote(key)))
+}
+
+/// Whether a value holds no word: an empty field says nothing, whatever it is called.
+fn is_blank(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(items) => items.iter().all(is_blank),
+        Value::Object(map) => map.values().all(is_blank),
+        Value::Bool(_) | Value::Number(_) => false,
     }
+}
+
+/// Asks again with the reason, so that nothing the human said is dropped in silence: what was left unanswered, or
+/// everything where nothing was.
+fn ask_again(said: &mut [Said], reason: &str) {
+    let all = !said.contains(&Said::Nothing);
+    for entry in said.iter_mut().filter(|entry| all || **entry == Said::Nothing) {
+        *entry = Said::Unclear(reason.to_owned());
+    }
+}
+
+/// A text beside a pick may change what the pick means, and an answer has no place for it.
+fn picked_and_typed(ask: &Ask<'_>) -> Said {
+    let reason = if ask.takes_text() {
+        "an option and a text came back; choose the option or type, not both"
+    } else {
+        "this question takes an option without a note"
+    };
+    Said::Unclear(reason.to_owned())
 }
 
 /// A header for display in at most twelve characters.

@@ -148,6 +148,71 @@ fn a_reply_that_names_something_not_asked_is_not_dropped_in_silence() {
 }
 
 #[test]
+fn what_is_said_beside_the_answers_is_asked_about_and_never_dropped() {
+    let open = choice("single_choice", &["A", "B"], json!({"allow_other": true}));
+    let closed = choice("single_choice", &["A", "B"], json!({}));
+    let several = choice("multi_choice", &["A", "B"], json!({}));
+    let note = "but NOT on production";
+    let noted =
+        json!({"answers": {"Which?": "A"}, "annotations": {"Which?": {"preview": "# A", "notes": note}}});
+    let replied = json!({"answers": {"Which?": "A"}, "response": note});
+    let stranger = json!({"answers": {"Which?": "A", "Where?": note}});
+    let noted_stranger = json!({"answers": {"Which?": "A"}, "annotations": {"Where?": {"notes": note}}});
+    for (reply, reason) in [
+        (noted, "came back; choose the option or type, not both|takes an option without a note"),
+        (replied, "\"but NOT on production\" came beside the answer"),
+        (stranger, "the reply names \"Where?\", which was not asked"),
+        (noted_stranger, "the reply names \"Where?\", which was not asked"),
+    ] {
+        for document in [&open, &closed, &several] {
+            let mut dialogue = start(document, Target::ClaudeCode);
+            dialogue.reply(&reply).unwrap();
+            let text = asked(&dialogue)["questions"][0]["question"].as_str().unwrap().to_owned();
+            assert!(reason.split('|').any(|reason| text.contains(reason)), "{reply}: {text}");
+            dialogue.reply(&claude("Which?", "B")).unwrap();
+            assert!(dialogue.unanswered().is_empty());
+        }
+    }
+    // The same on the other tools that key their replies.
+    let mut dialogue = start(&open, Target::Codex);
+    dialogue.reply(&json!({"answers": {"pick": {"answers": ["A"]}, "place": {"answers": [note]}}})).unwrap();
+    assert_eq!(dialogue.unanswered(), ["pick"]);
+    dialogue.reply(&json!({"answers": {"pick": {"answers": ["mine", "user_note: and more"]}}})).unwrap();
+    assert_eq!(dialogue.unanswered(), ["pick"]);
+    let mut dialogue = start(&open, Target::Elicitation);
+    dialogue.reply(&json!({"action": "accept", "content": {"pick": "A", "place": note}})).unwrap();
+    assert_eq!(dialogue.unanswered(), ["pick"]);
+}
+
+#[test]
+fn empty_words_beside_the_answers_say_nothing_and_words_alone_are_the_answer() {
+    let open = choice("single_choice", &["A", "B"], json!({"allow_other": true}));
+    let beside = |answers: Value, note: &str, response: &str| {
+        let mut dialogue = start(&open, Target::ClaudeCode);
+        let annotations = json!({"Which?": {"preview": "# A", "notes": note}});
+        dialogue
+            .reply(&json!({"answers": answers, "annotations": annotations, "response": response}))
+            .unwrap();
+        ended(&dialogue)
+    };
+    assert_eq!(beside(json!({"Which?": "A", "Where?": " "}), " ", ""), json!({"pick": "A"}));
+    assert_eq!(beside(json!({}), "neither", " "), json!({"pick": "neither"}));
+    assert_eq!(beside(json!({}), "", "neither"), json!({"pick": "neither"}));
+}
+
+#[test]
+fn a_reply_to_the_whole_card_keeps_the_answers_and_asks_for_the_rest() {
+    let mut dialogue = start(&three_kinds(), Target::ClaudeCode);
+    let all = json!({"Which channel?": "Beta", "Which targets?": "Linux", "Anything to add?": "no"});
+    dialogue.reply(&json!({"answers": all, "response": "as you like"})).unwrap();
+    assert_eq!(dialogue.unanswered(), ["channel", "targets", "notes"]);
+    dialogue.reply(&json!({"answers": {"Which channel?": "Beta"}, "response": "as you like"})).unwrap();
+    assert_eq!(dialogue.unanswered(), ["targets", "notes"]);
+    let text = asked(&dialogue)["questions"][0]["question"].as_str().unwrap().to_owned();
+    assert!(text.contains("\"as you like\" answers the card as a whole"), "{text}");
+}
+
+#[test]
 fn claude_code_takes_several_labels_joined_when_they_can_be_told_apart() {
     let mut dialogue = start(&choice("multi_choice", &["A", "B, b", "C"], json!({})), Target::ClaudeCode);
     assert_eq!(asked(&dialogue)["questions"][0]["multiSelect"], true);

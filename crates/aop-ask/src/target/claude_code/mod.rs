@@ -1,7 +1,8 @@
 //! Claude Code's `AskUserQuestion`: one to four questions, two to four options each; replies are keyed by
-//! the full question text, and several labels arrive joined by a comma and a space.
+//! the full question text, and several labels arrive joined by a comma and a space. Beside them the human may write a
+//! note to a question (`annotations`), and a reply to the whole card (`response`).
 
-use super::{answers, malformed, members, note_strangers, short_header, shown};
+use super::{answers, ask_again, malformed, members, picked_and_typed, short_header, shown, stranger};
 use crate::dialogue::ask::{Ask, Mode, Said};
 use crate::dialogue::joined;
 use crate::violation::{Violation, join, quote};
@@ -25,15 +26,46 @@ fn question(ask: &Ask<'_>) -> Value {
 
 /// What `{"answers": {"<question text>": "<label or text>"}}` says.
 pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
-    let mut answers = answers(reply)?;
+    let (mut answers, mut notes) = (answers(reply)?, notes(reply)?);
     let mut said = Vec::with_capacity(asks.len());
     for ask in asks {
-        let value = take(&mut answers, asks, ask);
-        said.push(value.map_or(Ok(Said::Nothing), |value| one(ask, &value))?);
+        let answer = take(&mut answers, asks, ask).map_or(Ok(Said::Nothing), |value| one(ask, &value))?;
+        said.push(match (answer, take(&mut notes, asks, ask)) {
+            (Said::Nothing, Some(Value::String(note))) => Said::Typed(note),
+            (answer, None) => answer,
+            (_, Some(_)) => picked_and_typed(ask),
+        });
     }
-    note_strangers(&mut said, &answers);
-    whole_card(asks, reply, &mut said);
+    let mut reasons: Vec<String> = stranger(&answers).or_else(|| stranger(&notes)).into_iter().collect();
+    reasons.extend(whole_card(asks, reply, &mut said)?);
+    if !reasons.is_empty() {
+        ask_again(&mut said, &reasons.join("; "));
+    }
     Ok(said)
+}
+
+/// What the human wrote beside the answers, by question. The `preview` that stands there too is the chosen option's.
+fn notes(reply: &Value) -> Result<Map<String, Value>, Violation> {
+    let wanted = "{\"annotations\": {\"…\": {\"notes\": \"…\"}}}";
+    let annotations = match reply.get("annotations") {
+        None | Some(Value::Null) => return Ok(Map::new()),
+        Some(Value::Object(annotations)) => annotations,
+        Some(other) => return Err(malformed("/annotations", other, wanted)),
+    };
+    let mut notes = Map::new();
+    for (text, annotation) in annotations {
+        let place = join("/annotations", text);
+        let annotation = annotation.as_object().ok_or_else(|| malformed(&place, annotation, wanted))?;
+        match annotation.get("notes") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(note)) if note.trim().is_empty() => {}
+            Some(note @ Value::String(_)) => {
+                notes.insert(text.clone(), note.clone());
+            }
+            Some(other) => return Err(malformed(&join(&place, "notes"), other, wanted)),
+        }
+    }
+    Ok(notes)
 }
 
 /// The entry for an ask: under its full text, or under the spec's own question where no other ask of this
@@ -80,19 +112,21 @@ fn word(ask: &Ask<'_>, text: &str) -> Said {
     }
 }
 
-/// The human may reply to the whole card instead of to a question (`response`). With one question on the
-/// card it is that question's reply.
-fn whole_card(asks: &[Ask<'_>], reply: &Value, said: &mut [Said]) {
-    let Some(text) = reply.get("response").and_then(Value::as_str).filter(|text| !text.trim().is_empty())
-    else {
-        return;
+/// The human may reply to the whole card instead of to a question (`response`). With one question on the card it is
+/// that question's reply, unless it has one already; else this is why it cannot be taken.
+fn whole_card(asks: &[Ask<'_>], reply: &Value, said: &mut [Said]) -> Result<Option<String>, Violation> {
+    let text = match reply.get("response") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(text)) if text.trim().is_empty() => return Ok(None),
+        Some(Value::String(text)) => text,
+        Some(other) => return Err(malformed("/response", other, "a text")),
     };
-    let alone = asks.len() == 1;
-    for (ask, entry) in asks.iter().zip(said).filter(|(_, entry)| **entry == Said::Nothing) {
-        *entry = if alone {
-            word(ask, text)
-        } else {
-            Said::Unclear(format!("{} answers the card as a whole; answer each question", quote(text)))
-        };
-    }
+    Ok(match (asks, said) {
+        ([ask], [entry @ Said::Nothing]) => {
+            *entry = word(ask, text);
+            None
+        }
+        ([_], _) => Some(format!("{} came beside the answer; give one of the two", quote(text))),
+        _ => Some(format!("{} answers the card as a whole; answer each question", quote(text))),
+    })
 }

@@ -2,7 +2,7 @@
 //! replies are keyed by the question's id. Its terminal sends typed text as an entry `user_note: …` beside
 //! the highlighted label.
 
-use super::{answers, malformed, members, note_strangers, short_header, shown};
+use super::{answers, ask_again, malformed, members, picked_and_typed, short_header, shown, stranger};
 use crate::dialogue::ask::{Ask, Role, Said};
 use crate::violation::{Violation, join};
 use serde_json::Value;
@@ -34,7 +34,9 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violati
         let value = answers.shift_remove(ask.question.id());
         said.push(value.map_or(Ok(Said::Nothing), |value| one(ask, &value))?);
     }
-    note_strangers(&mut said, &answers);
+    if let Some(reason) = stranger(&answers) {
+        ask_again(&mut said, &reason);
+    }
     Ok(said)
 }
 
@@ -74,14 +76,11 @@ fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
 
 /// Text typed beside a highlighted label.
 fn beside(ask: &Ask<'_>, word: &str, note: &str) -> Said {
-    let role = ask.item(word).map(|item| item.role);
-    let picked = matches!(role, Some(Role::Pick(_))) && word != NONE_OF_THEM;
-    match (ask.takes_text(), picked) {
-        // Navigation and the tool's own entry are merely where the cursor stood while the answer was typed.
-        (true, false) => Said::Typed(note.to_owned()),
-        (true, true) => {
-            Said::Unclear("an option and a text came back; choose the option or type, not both".to_owned())
-        }
-        (false, _) => Said::Unclear("this question takes an option without a note".to_owned()),
-    }
+    // Navigation and the tool's own entry are merely where the cursor stood while the answer was typed.
+    let passed_over = match ask.item(word).map(|item| item.role) {
+        Some(Role::Pick(_)) => word == NONE_OF_THEM,
+        Some(Role::Route(_) | Role::Nav(_)) => true,
+        None => false,
+    };
+    if ask.takes_text() && passed_over { Said::Typed(note.to_owned()) } else { picked_and_typed(ask) }
 }

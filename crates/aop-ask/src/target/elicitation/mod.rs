@@ -2,7 +2,7 @@
 //! `<id>__other`; ids never hold two underscores in a row, so the name is free. Defaults are only described:
 //! a prefilled field could be sent off unread, and silence is no consent.
 
-use super::{Heard, malformed, members};
+use super::{Heard, ask_again, malformed, members, stranger};
 use crate::dialogue::Protocol;
 use crate::dialogue::ask::{Ask, Item, Mode, Said};
 use crate::spec::QuestionSpec;
@@ -103,7 +103,9 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
             one(ask, &value, typed).map_err(|wanted| malformed(&join("/content", id), &value, wanted))?,
         );
     }
-    super::note_strangers(&mut said, &content);
+    if let Some(reason) = stranger(&content) {
+        ask_again(&mut said, &reason);
+    }
     Ok(Heard::Said(said))
 }
 
