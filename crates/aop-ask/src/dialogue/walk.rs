@@ -99,7 +99,8 @@ impl Walk {
         names: &mut Names<'_>,
     ) -> (Vec<Item>, Option<String>) {
         let mut nodes = route::tree(question.options(), remaining, surface.max_items);
-        let flat = nodes.iter().all(|node| matches!(node, Node::Leaf(_)));
+        // By all of its options: what is left of a routed question keeps its order too.
+        let flat = question.options().len() <= surface.max_items;
         let mut within = None;
         for step in &self.path {
             let Some(Node::Group { .. }) = nodes.get(*step) else { break };

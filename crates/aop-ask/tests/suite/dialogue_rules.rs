@@ -388,6 +388,19 @@ fn in_routed_questions_a_default_keeps_its_place_and_is_only_marked() {
 }
 
 #[test]
+fn in_routed_questions_order_is_kept_after_a_pick_too() {
+    let names = ["A", "B", "C", "D"];
+    let mut dialogue = start(&choice("multi_choice", &names, json!({"default": ["D"]})), Target::Codex);
+    for answer in ["A … B", "A", "Add another"] {
+        dialogue.reply(&codex(answer)).unwrap();
+    }
+    // What is left fits into one step.
+    let native = asked(&dialogue)["questions"][0].clone();
+    assert_eq!(labels(&native), ["B", "C", "D"]);
+    assert_eq!(native["options"][2]["description"], "Recommended. d");
+}
+
+#[test]
 fn free_text_on_choice_only_tools_uses_their_free_form_field() {
     let document = json!({"version": 1, "topic": "t", "questions": [
         {"id": "a", "header": "A", "question": "First?", "kind": "free_text", "required": true},
