@@ -272,7 +272,8 @@ fn several_at_once(question: &Question, surface: &Surface) -> bool {
     }
     match surface.multi {
         Multi::OneByOne => false,
-        Multi::List => true,
+        // One option alone is offered beside `Skip`, and a list has no place for that.
+        Multi::List => question.allow_other() || question.options().len() >= surface.min_items,
         // Free text may contain the separator, so it cannot be told from the labels beside it.
         Multi::Joined => {
             let labels: Vec<&str> = question.options().iter().map(|option| option.label()).collect();

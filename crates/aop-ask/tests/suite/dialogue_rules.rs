@@ -338,22 +338,29 @@ fn navigation_gets_a_suffix_where_a_label_of_the_spec_is_the_same() {
 
 #[test]
 fn one_option_only_is_the_option_and_skip() {
-    for (target, key) in [(Target::ClaudeCode, "Which?"), (Target::Codex, "pick")] {
-        let reply = |answer: &str| match target {
-            Target::Codex => json!({"answers": {key: {"answers": [answer]}}}),
-            _ => json!({"answers": {key: answer}}),
+    for target in [Target::ClaudeCode, Target::Codex, Target::Terminal] {
+        let shown = |dialogue: &Dialogue| {
+            let input = asked(dialogue);
+            input.pointer("/questions/0").cloned().unwrap_or(input)
         };
-        for required in [true, false] {
-            let document = choice("single_choice", &["Only"], json!({"required": required}));
-            let mut dialogue = start(&document, target);
-            assert_eq!(labels(&asked(&dialogue)["questions"][0]), ["Only", "Skip"]);
-            dialogue.reply(&reply("Skip")).unwrap();
-            assert_eq!(dialogue.unanswered().is_empty(), !required, "{target:?}");
-            if required {
-                dialogue.reply(&reply("Only")).unwrap();
-                assert_eq!(ended(&dialogue), json!({"pick": "Only"}));
-            } else {
-                assert_eq!(ended(&dialogue), json!({}));
+        let reply = |answer: &str| match target {
+            Target::Codex => codex(answer),
+            Target::Terminal => json!({"selected": [answer]}),
+            _ => claude("Which?", answer),
+        };
+        for (kind, only) in [("single_choice", json!("Only")), ("multi_choice", json!(["Only"]))] {
+            for required in [true, false] {
+                let document = choice(kind, &["Only"], json!({"required": required}));
+                let mut dialogue = start(&document, target);
+                assert_eq!(labels(&shown(&dialogue)), ["Only", "Skip"], "{target:?} {kind}");
+                dialogue.reply(&reply("Skip")).unwrap();
+                assert_eq!(dialogue.unanswered().is_empty(), !required, "{target:?} {kind}");
+                if required {
+                    dialogue.reply(&reply("Only")).unwrap();
+                    assert_eq!(ended(&dialogue), json!({"pick": only}));
+                } else {
+                    assert_eq!(ended(&dialogue), json!({}));
+                }
             }
         }
     }
