@@ -571,4 +571,14 @@ fn previews_and_clusters_survive_the_round_trip_and_previews_are_shown() {
     assert_eq!(QuestionSpec::from_json(&document).unwrap().to_json(), document);
     let native = asked(&start(&document, Target::ClaudeCode));
     assert_eq!(native["questions"][0]["options"][0]["preview"], "# Web");
+    assert_eq!(asked(&start(&document, Target::Terminal))["options"][0]["preview"], "# Web");
+}
+
+#[test]
+fn strict_text_shows_a_preview_below_its_option() {
+    let document =
+        with(&platform(), "/questions/0/options/0/preview", Some(json!("# Web\n## platform (required)")));
+    let prompt = asked(&start(&document, Target::StrictText))["prompt"].as_str().unwrap().to_owned();
+    let shown = "- \"Web\": Serial chapters on a site\n  Preview:\n    # Web\n    ## platform (required)\n- \"Print\"";
+    assert!(prompt.contains(shown), "{prompt}");
 }

@@ -31,6 +31,11 @@ fn prompt(spec: &QuestionSpec, asks: &[Ask<'_>]) -> String {
         let _ = write!(text, "\n## {} ({})\n{}\n", ask.question.id(), rule(ask), ask.text);
         for item in &ask.items {
             let _ = writeln!(text, "- {}: {}", json!(item.label), item.description);
+            if let Some(preview) = &item.preview {
+                // Indented, so that no line of it reads like one of ours.
+                let lines: String = preview.lines().map(|line| format!("    {line}\n")).collect();
+                let _ = write!(text, "  Preview:\n{lines}");
+            }
         }
     }
     text
