@@ -582,3 +582,34 @@ fn strict_text_shows_a_preview_below_its_option() {
     let shown = "- \"Web\": Serial chapters on a site\n  Preview:\n    # Web\n    ## platform (required)\n- \"Print\"";
     assert!(prompt.contains(shown), "{prompt}");
 }
+
+#[test]
+fn every_question_stands_verbatim_in_what_each_target_shows() {
+    let mut document = three_kinds();
+    for (index, text) in ["Which *channel*,\n  and \"why\"?", "Which — targets?\t", "Anything\n\n# to add?"]
+        .into_iter()
+        .enumerate()
+    {
+        document["questions"][index]["question"] = text.into();
+    }
+    let all: Vec<String> = spec(&document).questions().iter().map(|q| q.question().to_owned()).collect();
+    for target in Target::ALL {
+        let dialogue = start(&document, target);
+        let Step::Ask(request) = dialogue.next() else { panic!("{target:?} asks nothing") };
+        native::check(target, dialogue.spec(), &request);
+        let seen = texts(&request.input);
+        // One question at a time on a terminal.
+        let count = if target == Target::Terminal { 1 } else { all.len() };
+        assert!(all.iter().take(count).all(|text| seen.contains(text)), "{target:?}: {seen}");
+    }
+}
+
+/// Every text of a request, one after the other.
+fn texts(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{text}\n"),
+        Value::Array(items) => items.iter().map(texts).collect(),
+        Value::Object(map) => map.values().map(texts).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
+    }
+}

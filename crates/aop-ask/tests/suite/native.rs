@@ -33,19 +33,42 @@ pub(crate) fn check(target: Target, spec: &QuestionSpec, request: &Request) {
     {
         panic!("{tool} would refuse {input}: {error}");
     }
-    if let Some(questions) = input.get("questions").and_then(Value::as_array) {
-        let mut texts = HashSet::new();
-        for native in questions {
-            let text = native["question"].as_str().unwrap();
-            assert!(target == Target::Codex || texts.insert(text), "two questions with the text {text:?}");
-            assert!(
-                spec.questions().iter().any(|question| text.contains(question.question())),
-                "no question of the spec stands in {text:?}"
-            );
-            let mut labels = HashSet::new();
-            for option in native["options"].as_array().unwrap() {
-                assert!(labels.insert(option["label"].as_str().unwrap()), "two equal labels in {native}");
+    let holds = |id: &str, text: &Value| {
+        let question = spec.question(id).unwrap();
+        let text = text.as_str().unwrap_or_default();
+        assert!(text.contains(question.question()), "{:?} does not stand in {text:?}", question.question());
+    };
+    match target {
+        Target::Terminal => holds(input["id"].as_str().unwrap(), &input["question"]),
+        Target::Elicitation => {
+            for id in input["requestedSchema"]["properties"].as_object().unwrap().keys() {
+                let id = id.strip_suffix("__other").unwrap_or(id);
+                holds(id, &input["requestedSchema"]["properties"][id]["description"]);
             }
+        }
+        Target::StrictText => {
+            let prompt = input["prompt"].as_str().unwrap();
+            let asked = |id: &str| prompt.contains(&format!("\n## {id} ("));
+            let ids = spec.questions().iter().map(|question| question.id());
+            ids.filter(|id| asked(id)).for_each(|id| holds(id, &input["prompt"]));
+        }
+        Target::ClaudeCode | Target::Codex => cards(target, spec, input),
+    }
+}
+
+/// The questions of a call: none twice, each with a question of the spec in it, no option twice.
+fn cards(target: Target, spec: &QuestionSpec, input: &Value) {
+    let mut texts = HashSet::new();
+    for native in input["questions"].as_array().unwrap() {
+        let text = native["question"].as_str().unwrap();
+        assert!(target == Target::Codex || texts.insert(text), "two questions with the text {text:?}");
+        assert!(
+            spec.questions().iter().any(|question| text.contains(question.question())),
+            "no question of the spec stands in {text:?}"
+        );
+        let mut labels = HashSet::new();
+        for option in native["options"].as_array().unwrap() {
+            assert!(labels.insert(option["label"].as_str().unwrap()), "two equal labels in {native}");
         }
     }
 }
