@@ -1,5 +1,5 @@
-//! How the first step of a spec looks in each tool, drawn with characters. An impression, not a promise: the
-//! tools draw themselves.
+//! How a spec looks in each tool, drawn with characters: call after call, and of a question that takes several steps
+//! the first. An impression, not a promise: the tools draw themselves.
 
 use crate::output::Reply;
 use crate::output::style::{bold, clean, cyan};
@@ -21,19 +21,33 @@ pub(super) fn reply(spec: &QuestionSpec) -> Reply {
     Reply::ok(Envelope::success(&json!({"previews": previews})), text)
 }
 
+/// Between two calls of one tool.
+const THEN: &str = "\n… then\n\n";
+
 fn draw(spec: &QuestionSpec, target: Target) -> String {
-    let dialogue = match Dialogue::start(spec.clone(), target, Options::default()) {
-        Ok(dialogue) => dialogue,
-        Err(violation) => return format!("not asked here: {}", violation.message),
-    };
-    let Step::Ask(request) = dialogue.next() else { return String::new() };
-    let input = &request.input;
-    clean(&match target {
-        Target::ClaudeCode | Target::Codex => cards(input),
-        Target::StrictText => input["prompt"].as_str().unwrap_or_default().to_owned(),
-        Target::Elicitation => form(input),
-        Target::Terminal => card(input),
-    })
+    let mut calls = Vec::new();
+    let mut left = spec.to_json();
+    // The questions that one call leaves are a spec of their own, until there are none.
+    while let Ok(spec) = QuestionSpec::from_json(&left) {
+        let dialogue = match Dialogue::start(spec, target, Options::default()) {
+            Ok(dialogue) => dialogue,
+            Err(violation) => return format!("not asked here: {}", violation.message),
+        };
+        let Step::Ask(request) = dialogue.next() else { break };
+        let input = &request.input;
+        let (drawn, count) = match target {
+            Target::ClaudeCode | Target::Codex => {
+                (cards(input), input["questions"].as_array().map_or(1, Vec::len))
+            }
+            Target::StrictText => (input["prompt"].as_str().unwrap_or_default().to_owned(), usize::MAX),
+            Target::Elicitation => (form(input), usize::MAX),
+            Target::Terminal => (card(input), 1),
+        };
+        calls.push(drawn);
+        let questions = left["questions"].as_array().into_iter().flatten();
+        left["questions"] = questions.skip(count).cloned().collect();
+    }
+    clean(&calls.join(THEN))
 }
 
 fn cards(input: &Value) -> String {
@@ -88,4 +102,27 @@ fn form(input: &Value) -> String {
 
 fn frame(text: &str) -> String {
     text.trim_end().lines().map(|line| format!("│ {line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preview_draws_every_question_also_where_a_tool_needs_several_calls() {
+        let question = |n: usize| {
+            json!({"id": format!("q{n}"), "header": "H", "question": format!("Question {n}?"),
+                "kind": "free_text", "required": true})
+        };
+        let questions: Vec<Value> = (0..9).map(question).collect();
+        let spec = json!({"version": 1, "topic": "t", "questions": questions});
+        let spec = QuestionSpec::from_json(&spec).unwrap();
+        for (target, calls) in Target::ALL.into_iter().zip([3, 3, 1, 1, 9]) {
+            let drawn = draw(&spec, target);
+            assert_eq!(drawn.matches(THEN).count() + 1, calls, "{target:?}: {drawn}");
+            for n in 0..9 {
+                assert_eq!(drawn.matches(&format!("Question {n}?")).count(), 1, "{target:?}: {drawn}");
+            }
+        }
+    }
 }
