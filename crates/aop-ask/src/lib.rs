@@ -15,6 +15,7 @@ mod target;
 pub mod violation;
 
 pub use answer::{AnswerSpec, AnswerValue, Answers};
+pub use dialogue::wording::RECOMMENDED;
 pub use dialogue::{Dialogue, OnEscape, Options, Protocol, Request, Step, Target};
 pub use spec::{Choice, Kind, Question, QuestionSpec};
 pub use violation::Violation;

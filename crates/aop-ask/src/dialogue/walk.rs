@@ -297,7 +297,7 @@ pub(crate) fn items(question: &Question, nodes: &[Node], names: &mut Names<'_>, 
         .map(|(child, node)| match node {
             Node::Leaf(index) => {
                 let option = &question.options()[*index];
-                let mark = if recommended.contains(option.label()) { "Recommended. " } else { "" };
+                let mark = if recommended.contains(option.label()) { wording::RECOMMENDED } else { "" };
                 Item {
                     label: option.label().to_owned(),
                     description: format!("{mark}{}", option.description()),

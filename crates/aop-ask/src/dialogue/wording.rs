@@ -8,6 +8,9 @@ use std::collections::HashSet;
 /// How many labels a sentence lists before it only gives the first, the last and the count.
 const LISTED: usize = 20;
 
+/// What stands before the description of a default.
+pub const RECOMMENDED: &str = "Recommended. ";
+
 /// Makes labels of our own that no label of the spec equals.
 pub(crate) struct Names<'a> {
     taken: HashSet<&'a str>,

@@ -6,6 +6,7 @@ use super::stage::{End, Wanted, Widget, show};
 use super::widgets::{Line, Menu};
 use crate::output::style::{bold, clean, cyan, dim};
 use crate::output::talk;
+use aop_ask::RECOMMENDED;
 use aop_kernel::signs::visible;
 use serde_json::{Value, json};
 
@@ -86,16 +87,16 @@ fn previews(options: &[&Value], look: &Look<'_>) {
     }
 }
 
-/// "label — description", or the label alone when the description says no more.
+/// "label — description", or the label alone when the description says no more; a mark before it stays.
 fn entries(options: &[&Value], look: &Look<'_>) -> Vec<String> {
     let entry = |option: &&Value| {
         let text = |key: &str| look.words(option[key].as_str().unwrap_or_default()).replace('\n', " ");
         let (label, description) = (text("label"), text("description"));
-        if description.is_empty() || description == label {
-            label
-        } else {
-            format!("{label} — {description}")
-        }
+        let says_more = match description.strip_suffix(&label) {
+            Some(mark @ ("" | RECOMMENDED)) => mark.trim_end(),
+            _ => description.as_str(),
+        };
+        if says_more.is_empty() { label } else { format!("{label} — {says_more}") }
     };
     options.iter().map(entry).collect()
 }

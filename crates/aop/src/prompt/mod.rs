@@ -14,7 +14,7 @@ pub(crate) use stage::Wanted;
 
 use crate::output::style::{clean, is_dumb};
 use crate::output::talk;
-use aop_ask::{AnswerValue, Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
+use aop_ask::{Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
 use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::{ErrorCode, Refusal};
 use draw::{Look, Stop, draw};
@@ -39,14 +39,12 @@ pub(crate) fn possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !is_dumb()
 }
 
-/// Asks until the answer is complete, or the human does not want to. It begins with the answer that was given before, or
-/// with the declared default; where permission is asked for, with nothing.
+/// Asks until the answer is complete, or the human does not want to. It begins with the answer that the same human gave
+/// before, never with a default: enter alone would send that as the human's own.
 fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Reply, Refusal> {
     let asked = &question.asked;
     let expected = asked.expected_answer.as_ref();
     let careful = asked.question_type.grants();
-    let default = expected.and_then(|expected| expected.default.as_ref()).filter(|_| !careful);
-    let begun = begun.or(default);
     if expected.is_some_and(|expected| expected.kind == AnswerKind::Json) {
         return json_value(&asked.prompt, begun, wanted);
     }
@@ -69,7 +67,7 @@ fn form(
     careful: bool,
     wanted: &Wanted,
 ) -> Result<Reply, Refusal> {
-    let mut answers = Answering::begin(spec, begun, careful)?;
+    let mut answers = Answering::begin(spec, begun)?;
     loop {
         let request = match answers.dialogue.next() {
             Step::Done(answers) => return Ok(Reply::Answer(answers.to_json())),
@@ -105,25 +103,23 @@ struct Answering {
 }
 
 impl Answering {
-    fn begin(spec: &QuestionSpec, begun: Option<&Value>, careful: bool) -> Result<Self, Refusal> {
+    fn begin(spec: &QuestionSpec, begun: Option<&Value>) -> Result<Self, Refusal> {
         let options = Options { on_escape: OnEscape::ReturnPrevious, ..Options::default() };
         let dialogue = Dialogue::start(spec.clone(), Target::Terminal, options)
             .map_err(|violation| Refusal::new(ErrorCode::Internal, violation.message))?;
-        let first = |question: &aop_ask::Question| {
-            let given = begun.and_then(|begun| begun.get(question.id())).map(words);
-            let default = question.default().filter(|_| !careful).map(|default| match default {
-                AnswerValue::One(word) => vec![word.clone()],
-                AnswerValue::Many(words) => words.clone(),
-            });
-            Some((question.id().to_owned(), given.or(default)?))
-        };
-        let said = spec.questions().iter().filter_map(first).collect();
-        Ok(Answering { dialogue, said, trail: Vec::new() })
+        let mut answers = Answering { dialogue, said: HashMap::new(), trail: Vec::new() };
+        for (id, answer) in begun.and_then(Value::as_object).into_iter().flatten() {
+            answers.keep(id, answer);
+        }
+        Ok(answers)
+    }
+
+    fn keep(&mut self, id: &str, answer: &Value) {
+        self.said.insert(id.to_owned(), words(answer));
     }
 
     fn take(&mut self, id: &str, reply: &Value) -> Result<(), Refusal> {
-        let said = if reply["text"].is_string() { &reply["text"] } else { &reply["selected"] };
-        self.said.insert(id.to_owned(), words(said));
+        self.keep(id, if reply["text"].is_string() { &reply["text"] } else { &reply["selected"] });
         self.trail.push(id.to_owned());
         self.reply(reply)
     }
@@ -190,6 +186,12 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
             field["options"] = json!(options);
             let other = expected.and_then(|expected| expected.allow_other) == Some(true);
             field["allow_other"] = json!(other || asked.interaction.is_some());
+            // A default in own words is none of the options; it stands above the prompt, as every default does.
+            let is_offered = |default: &&Value| words(default).iter().all(|word| choices.contains(word));
+            let default = expected.and_then(|expected| expected.default.as_ref());
+            if let Some(default) = default.filter(is_offered) {
+                field["default"] = default.clone();
+            }
         }
         (_, _) => field["kind"] = json!("free_text"),
     }
@@ -210,7 +212,8 @@ fn json_value(prompt: &str, begun: Option<&Value>, wanted: &Wanted) -> Result<Re
     loop {
         let question = format!("{prompt}\n\nThe answer, as JSON:");
         let input = json!({"kind": "text", "question": question, "required": true});
-        let look = Look { place: "", escape: "esc to leave it", begun: &begun, careful: false, wanted };
+        let escape = "esc to leave it";
+        let look = Look { place: "", escape, begun: &begun, careful: false, wanted };
         let typed = match draw(&input, &look) {
             Ok(reply) => reply["text"].as_str().unwrap_or_default().to_owned(),
             Err(stop) => return stopped(stop),
@@ -245,7 +248,7 @@ mod tests {
 
     #[test]
     fn esc_goes_back_one_question_keeps_what_was_said_and_leaves_the_first() {
-        let mut answering = Answering::begin(&spec(), None, false).unwrap();
+        let mut answering = Answering::begin(&spec(), None).unwrap();
         assert!(!answering.go_back("a").unwrap());
         answering.take("a", &json!({"text": "one"})).unwrap();
         answering.take("b", &json!({"selected": ["y"]})).unwrap();
@@ -274,12 +277,11 @@ mod tests {
     }
 
     #[test]
-    fn a_form_begins_with_what_was_answered_before_else_with_its_defaults_and_never_where_care_is_due() {
+    fn a_form_begins_with_what_was_answered_before_and_never_with_its_defaults() {
         let begun = json!({"a": "one", "b": ["x", "y"]});
-        let said = |begun: Option<&Value>, careful| Answering::begin(&spec(), begun, careful).unwrap().said;
-        assert_eq!(said(Some(&begun), false)["b"], ["x", "y"]);
-        assert_eq!(said(Some(&begun), false)["a"], ["one"]);
-        assert_eq!(said(None, false)["b"], ["x"]);
-        assert!(said(None, true).is_empty());
+        let said = |spec: &QuestionSpec, begun: Option<&Value>| Answering::begin(spec, begun).unwrap().said;
+        assert_eq!(said(&spec(), Some(&begun))["b"], ["x", "y"]);
+        assert_eq!(said(&spec(), Some(&begun))["a"], ["one"]);
+        assert!(said(&spec(), None).is_empty());
     }
 }

@@ -267,6 +267,60 @@ fn a_permission_is_never_given_by_enter_alone() {
     assert_eq!(the_answer(&project), "deny");
 }
 
+/// Has a question with this form asked.
+fn form(project: &Project, operation: &str, questions: serde_json::Value) {
+    let mut input = question("shop", operation);
+    input.as_object_mut().unwrap().remove("expected_answer");
+    input["spec"] = serde_json::json!({"version": 1, "topic": "t", "questions": questions});
+    project.tool("feature.question_create", "builder", &input).data();
+}
+
+/// Two options.
+fn two() -> serde_json::Value {
+    serde_json::json!([{"label": "one", "description": "the first"}, {"label": "two", "description": "the second"}])
+}
+
+#[test]
+fn a_default_is_offered_first_and_marked_and_enter_ticks_and_fills_in_nothing() {
+    let project = Project::with_feature();
+    let several = serde_json::json!({"id": "p", "header": "P", "question": "Which?", "kind": "multi_choice",
+        "required": false, "default": ["two"], "options": two()});
+    form(&project, "op-1", serde_json::json!([several]));
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until("❯ [ ] two — Recommended. the second");
+    answering.until(PROMPT);
+    answering.press(b"\r");
+    answering.until("(nothing)");
+    answering.end();
+    assert_eq!(the_answer(&project), serde_json::json!({}));
+}
+
+#[test]
+fn a_default_of_a_question_without_a_form_is_offered_first_and_sent_by_nobody() {
+    let expected =
+        |kind: &str, default: serde_json::Value| serde_json::json!({"kind": kind, "default": default});
+    let mut choices = expected("multi_choice", serde_json::json!(["b"]));
+    choices["choices"] = serde_json::json!(["a", "b"]);
+    for (expected, shown, keys, answer) in [
+        (choices, "❯ [ ] b — Recommended.", &b" \r"[..], serde_json::json!(["b"])),
+        (expected("free_text", "mine".into()), "default: mine", b"yours\r", "yours".into()),
+    ] {
+        let project = Project::with_feature();
+        let mut input = question("shop", "op-1");
+        input["expected_answer"] = expected;
+        project.tool("feature.question_create", "builder", &input).data();
+        let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+        answering.until(shown);
+        answering.until(PROMPT);
+        answering.press(b"\r");
+        answering.until("this question needs an answer");
+        answering.until(PROMPT);
+        answering.press(keys);
+        answering.end();
+        assert_eq!(the_answer(&project), answer);
+    }
+}
+
 #[test]
 fn what_is_allowed_is_what_is_seen_on_a_terminal_too() {
     let project = Project::with_feature();
