@@ -173,7 +173,7 @@
   document.addEventListener("input", (event) => {
     const other = event.target.closest(".other");
     const radio = other && $("input[type=radio]", other);
-    if (radio && event.target.matches("textarea") && event.target.value.trim()) radio.checked = true;
+    if (radio && event.target.matches("textarea, input[type=password]") && event.target.value.trim()) radio.checked = true;
   });
   form?.addEventListener("submit", (event) => {
     if (form.dataset.sent) { event.preventDefault(); return; }

@@ -32,6 +32,8 @@ pub(super) struct Look<'a> {
     pub(super) begun: &'a [String],
     /// Whether nothing may be chosen by enter alone.
     pub(super) careful: bool,
+    /// Whether nobody may see what is answered.
+    pub(super) secret: bool,
     pub(super) wanted: &'a Wanted,
 }
 
@@ -39,6 +41,16 @@ impl Look<'_> {
     /// What the asker wrote, as a terminal may show it.
     fn words(&self, text: &str) -> String {
         if self.careful { visible(text) } else { clean(text) }
+    }
+
+    /// What is said before all other help.
+    fn unseen(&self) -> &'static str {
+        if self.secret { "not shown; " } else { "" }
+    }
+
+    /// How what the human types is shown.
+    fn shown(&self) -> Shown {
+        if self.secret { Shown::Hidden } else { Shown::Plainly }
     }
 }
 
@@ -62,13 +74,12 @@ pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
     match input["kind"].as_str() {
         Some("select") => select(&options, other, look),
         Some("multi_select") => multi_select(&options, other, look),
-        _ if input["secret"] == true => secret(look),
         _ => {
             let help = if input["required"] == true { "" } else { "enter alone leaves it out, " };
-            let help = format!("{help}enter to answer, {}", look.escape);
+            let help = format!("{}{help}enter to answer, {}", look.unseen(), look.escape);
             let mut typed = look.begun.first().cloned().unwrap_or_default();
-            line(&mut typed, Shown::Plainly, &help, look)?;
-            answered(&typed);
+            line(&mut typed, &help, look)?;
+            answered(&typed, look);
             Ok(json!({"text": typed}))
         }
     }
@@ -121,22 +132,30 @@ fn shown(widget: &mut impl Widget, look: &Look<'_>) -> Result<(), Stop> {
 }
 
 /// What was answered stays below its question.
-fn answered(text: &str) {
-    let text =
-        if text.trim().is_empty() { dim("(nothing)") } else { cyan(&clean(text).replace('\n', "\n  ")) };
+fn answered(text: &str, look: &Look<'_>) {
+    let text = match text {
+        text if text.trim().is_empty() => dim("(nothing)"),
+        _ if look.secret => dim("(not shown)"),
+        text => cyan(&clean(text).replace('\n', "\n  ")),
+    };
     talk(&format!("  {text}"));
 }
 
 /// Has a text typed, or changed. It is kept also when that is left.
-fn line(text: &mut String, shown_as: Shown, help: &str, look: &Look<'_>) -> Result<(), Stop> {
-    let mut line = Line { editor: Editor::new(text), shown: shown_as, help };
+fn line(text: &mut String, help: &str, look: &Look<'_>) -> Result<(), Stop> {
+    let mut line = Line { editor: Editor::new(text), shown: look.shown(), help };
     let ended = shown(&mut line, look);
     line.editor.text().clone_into(text);
     ended
 }
 
 fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Stop> {
-    let help = format!("↑↓ choose, type to filter (backspace clears), enter to answer, {}", look.escape);
+    let help = format!(
+        "{}↑↓ choose, type to filter (backspace clears), enter to answer, {}",
+        look.unseen(),
+        look.escape
+    );
+    let own = format!("{}your own words: enter to answer, esc for the list", look.unseen());
     let mut list = List::one(entries(options, look), look.careful);
     if other {
         list = list.with_always(OTHER);
@@ -147,22 +166,22 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
         list = list.at(index);
     }
     let mut words = if known.is_some() { String::new() } else { begun.to_owned() };
-    let mut menu = Menu { list, help: &help };
+    let mut menu = Menu { list, shown: look.shown(), help: &help };
     loop {
         shown(&mut menu, look)?;
         let index = menu.list.chosen().unwrap_or_default();
         if index < options.len() {
-            answered(label(options, index));
+            answered(label(options, index), look);
             return Ok(json!({"selected": [label(options, index)]}));
         }
         // What was typed to find something is taken over.
         if !menu.list.typed().is_empty() {
             menu.list.typed().clone_into(&mut words);
         }
-        match line(&mut words, Shown::Plainly, "your own words: enter to answer, esc for the list", look) {
+        match line(&mut words, &own, look) {
             Ok(()) if words.trim().is_empty() => {}
             Ok(()) => {
-                answered(&words);
+                answered(&words, look);
                 return Ok(json!({"text": words}));
             }
             Err(Stop::Escaped) => {}
@@ -173,11 +192,13 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
 
 fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Stop> {
     let help = format!(
-        "↑↓ move, space to choose, type to filter (backspace clears), enter to answer, {}",
+        "{}↑↓ move, space to choose, type to filter (backspace clears), enter to answer, {}",
+        look.unseen(),
         look.escape
     );
     let ticked: Vec<usize> = look.begun.iter().filter_map(|word| position(options, word)).collect();
-    let mut menu = Menu { list: List::several(entries(options, look), &ticked), help: &help };
+    let list = List::several(entries(options, look), &ticked);
+    let mut menu = Menu { list, shown: look.shown(), help: &help };
     loop {
         shown(&mut menu, look)?;
         let mut selected: Vec<String> =
@@ -193,7 +214,7 @@ fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Valu
         // Ticked and typed is said twice and meant once.
         let mut seen = std::collections::HashSet::new();
         selected.retain(|word| seen.insert(word.clone()));
-        answered(&selected.join(", "));
+        answered(&selected.join(", "), look);
         return Ok(json!({"selected": selected}));
     }
 }
@@ -203,22 +224,21 @@ fn own_words<'a>(begun: impl Iterator<Item = &'a String>, look: &Look<'_>) -> Re
     let mut begun = begun.map(String::as_str);
     let mut words: Vec<String> = Vec::new();
     loop {
-        let besides = if words.is_empty() { String::new() } else { format!(" besides {}", words.join(", ")) };
-        let help = format!("anything else{}? enter alone: nothing else, esc for the list", clean(&besides));
+        let besides = match words.as_slice() {
+            [] => String::new(),
+            words if look.secret => format!(" besides {} of your own", words.len()),
+            words => format!(" besides {}", words.join(", ")),
+        };
+        let help = format!(
+            "{}anything else{}? enter alone: nothing else, esc for the list",
+            look.unseen(),
+            clean(&besides)
+        );
         let mut text = begun.next().unwrap_or_default().to_owned();
-        line(&mut text, Shown::Plainly, &help, look)?;
+        line(&mut text, &help, look)?;
         if text.trim().is_empty() {
             return Ok(words);
         }
         words.push(text);
     }
-}
-
-/// A secret begins empty, also when it is asked for again: nobody sees what would be there.
-fn secret(look: &Look<'_>) -> Result<Value, Stop> {
-    let help = format!("not shown; enter to answer, {}", look.escape);
-    let mut typed = String::new();
-    line(&mut typed, Shown::Hidden, &help, look)?;
-    answered("(not shown)");
-    Ok(json!({"text": typed}))
 }

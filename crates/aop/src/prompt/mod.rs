@@ -80,6 +80,7 @@ fn form(
             escape: if answers.trail.is_empty() { "esc to leave it" } else { "esc for the one before" },
             begun: answers.said.get(id).map(Vec::as_slice).unwrap_or_default(),
             careful,
+            secret: request["secret"] == true,
             wanted,
         };
         match draw(&request, &look) {
@@ -94,7 +95,8 @@ fn form(
     }
 }
 
-/// Where a form stands, and what was said to each of its questions, which they begin with when they come again.
+/// Where a form stands, and what was said to each of its questions, which they begin with when they come again. What was
+/// said to a secret one is not kept: nobody sees what would be there.
 struct Answering {
     dialogue: Dialogue,
     said: HashMap<String, Vec<String>>,
@@ -115,7 +117,9 @@ impl Answering {
     }
 
     fn keep(&mut self, id: &str, answer: &Value) {
-        self.said.insert(id.to_owned(), words(answer));
+        if self.dialogue.spec().question(id).is_some_and(|question| !question.secret()) {
+            self.said.insert(id.to_owned(), words(answer));
+        }
     }
 
     fn take(&mut self, id: &str, reply: &Value) -> Result<(), Refusal> {
@@ -213,7 +217,7 @@ fn json_value(prompt: &str, begun: Option<&Value>, wanted: &Wanted) -> Result<Re
         let question = format!("{prompt}\n\nThe answer, as JSON:");
         let input = json!({"kind": "text", "question": question, "required": true});
         let escape = "esc to leave it";
-        let look = Look { place: "", escape, begun: &begun, careful: false, wanted };
+        let look = Look { place: "", escape, begun: &begun, careful: false, secret: false, wanted };
         let typed = match draw(&input, &look) {
             Ok(reply) => reply["text"].as_str().unwrap_or_default().to_owned(),
             Err(stop) => return stopped(stop),
@@ -277,11 +281,19 @@ mod tests {
     }
 
     #[test]
-    fn a_form_begins_with_what_was_answered_before_and_never_with_its_defaults() {
+    fn a_form_begins_with_what_was_answered_before_and_never_with_its_defaults_or_a_secret() {
         let begun = json!({"a": "one", "b": ["x", "y"]});
         let said = |spec: &QuestionSpec, begun: Option<&Value>| Answering::begin(spec, begun).unwrap().said;
         assert_eq!(said(&spec(), Some(&begun))["b"], ["x", "y"]);
         assert_eq!(said(&spec(), Some(&begun))["a"], ["one"]);
         assert!(said(&spec(), None).is_empty());
+        let mut secret = spec().to_json();
+        secret["questions"][1]["secret"] = json!(true);
+        let secret = QuestionSpec::from_json(&secret).unwrap();
+        assert_eq!(said(&secret, Some(&begun)).len(), 1);
+        let mut answering = Answering::begin(&secret, None).unwrap();
+        answering.take("a", &json!({"text": "one"})).unwrap();
+        answering.take("b", &json!({"selected": ["y"]})).unwrap();
+        assert!(!answering.said.contains_key("b"));
     }
 }

@@ -58,6 +58,8 @@ fn helping(help: &str, columns: usize) -> Vec<String> {
 /// A list to choose from.
 pub(super) struct Menu<'a> {
     pub(super) list: List,
+    /// How what is typed to find something is shown.
+    pub(super) shown: Shown,
     pub(super) help: &'a str,
 }
 
@@ -73,7 +75,7 @@ impl Widget for Menu<'_> {
         help.truncate(rows.saturating_sub(2).max(1));
         let (mut lines, mut cursor) = (Vec::new(), None);
         if !self.list.typed().is_empty() {
-            let (typed, at) = typed(self.list.filter(), Shown::Plainly, columns, 1);
+            let (typed, at) = typed(self.list.filter(), self.shown, columns, 1);
             (lines, cursor) = (typed, Some(at));
         }
         let left = self.list.left();
@@ -147,9 +149,8 @@ mod tests {
 
     fn menu(count: usize) -> Menu<'static> {
         let entry = |number: usize| format!("entry {number} with a few words that may need a second line");
-        Menu {
-            list: List::one((0..count).map(entry).collect(), false), help: "↑↓ choose, enter to answer"
-        }
+        let list = List::one((0..count).map(entry).collect(), false);
+        Menu { list, shown: Shown::Plainly, help: "↑↓ choose, enter to answer" }
     }
 
     #[test]

@@ -213,6 +213,32 @@ fn a_form_that_comes_back_asks_for_its_secret_again() {
 }
 
 #[test]
+fn what_is_typed_for_a_secret_choice_is_not_shown_on_its_page() {
+    let project = Project::with_feature();
+    let choice = |id: &str, kind: &str, secret: bool| {
+        json!({"id": id, "header": id, "question": "Which?", "kind": kind, "required": true, "allow_other": true,
+            "secret": secret, "options": [{"label": "One", "description": "The first"}]})
+    };
+    let questions = [
+        choice("open", "single_choice", false),
+        choice("key", "single_choice", true),
+        choice("keys", "multi_choice", true),
+    ];
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "q",
+        "question_type": "clarification", "prompt": "Set it up",
+        "spec": {"version": 1, "topic": "t", "questions": questions}});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let page = Visit::sign_in(&server).get(&path).body;
+    assert!(page.contains("<textarea id=\"f0-text\""), "{page}");
+    for name in ["f1", "f2"] {
+        assert!(page.contains(&format!("<input type=\"password\" id=\"{name}-text\"")), "{page}");
+        assert!(!page.contains(&format!("<textarea id=\"{name}-text\"")), "{page}");
+    }
+}
+
+#[test]
 fn a_link_decides_nothing_and_a_form_needs_its_token() {
     let project = Project::with_feature();
     let id = project.ask("one");

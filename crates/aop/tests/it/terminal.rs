@@ -322,6 +322,37 @@ fn a_default_of_a_question_without_a_form_is_offered_first_and_sent_by_nobody() 
 }
 
 #[test]
+fn what_is_typed_for_a_secret_choice_is_not_shown_on_a_terminal() {
+    let project = Project::with_feature();
+    let secret = |id: &str, kind: &str| {
+        serde_json::json!({"id": id, "header": id, "question": format!("Which {id}?"), "kind": kind, "required": true,
+            "allow_other": true, "secret": true, "options": two()})
+    };
+    form(
+        &project,
+        "op-1",
+        serde_json::json!([secret("key", "single_choice"), secret("keys", "multi_choice")]),
+    );
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until(PROMPT);
+    // Typed to find something, and taken over into the own words.
+    answering.press(b"hunter\r");
+    answering.until("your own words");
+    answering.press(b"2\r");
+    answering.until("(not shown)");
+    answering.until("space to choose");
+    answering.press(b" \r");
+    answering.until("anything else?");
+    answering.press(b"hunter3\r");
+    answering.until("besides 1 of your own?");
+    answering.press(b"\r");
+    answering.until("(not shown)");
+    let seen = answering.end();
+    assert!(!seen.contains("hunter") && seen.contains("*******"), "{seen}");
+    assert_eq!(project.run(&["questions", "--status", "answered"]).data()["items"][0]["status"], "answered");
+}
+
+#[test]
 fn what_is_allowed_is_what_is_seen_on_a_terminal_too() {
     let project = Project::with_feature();
     let mut asked = question("shop", "op-1");
