@@ -223,12 +223,12 @@ impl Merge {
     }
 }
 
-/// Moves the feature where the end of a step sends it. While a question is open it stays where it is: what is
-/// done stands in `work`, and the move is made once the question is closed.
+/// Moves the feature where the end of a step sends it. While a question is open, or once a person has stopped it, it
+/// stays where it is: what is done stands in `work`, and the move is made when it is worked on again.
 fn follow(draft: &mut Draft<'_>, to: Option<&(Status, String)>) {
     let Some((to, reason)) = to else { return };
     let from = draft.status();
-    let is_legal = *to != Status::AwaitingInput && from != Status::AwaitingInput && from.may_become(*to);
+    let is_legal = *to != Status::AwaitingInput && from.worker().is_some() && from.may_become(*to);
     if is_legal {
         draft.move_to(*to, Some(reason.clone()).filter(|reason| !reason.is_empty()));
     }

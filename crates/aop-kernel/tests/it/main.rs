@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod asked_again;
+mod blocked;
 mod expiry;
 mod json;
 mod lifecycle;
