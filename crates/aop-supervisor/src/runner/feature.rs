@@ -114,7 +114,10 @@ async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(
     match step {
         Step::Rest => Ok(()),
         Step::Turn { claim, reply_to } => {
-            if reply_to.is_none() && !open_gate(context, feature).await? {
+            let (work, phase) = (&feature.work, feature.status);
+            // Who has had a turn in this phase is through its gate, and only waits for what it asked.
+            let is_through = reply_to.is_some() && work.phase == Some(phase) && work.attempt > 0;
+            if !is_through && !open_gate(context, feature).await? {
                 return Ok(());
             }
             run_turn(context, feature, Plan { claim, reply_to, cut_off: false }).await

@@ -2,7 +2,7 @@
 
 use crate::run_rules::{packet, spec};
 use crate::run_support::{Running, ask, assert_nothing_left, built, events, pass, plan, script, workshop};
-use crate::support::Project;
+use crate::support::{Project, question};
 use serde_json::{Value, json};
 
 /// Asks a closed question again; what to answer it with.
@@ -149,4 +149,27 @@ fn a_gate_that_nobody_answers_blocks_its_feature_under_any_policy_and_retry_asks
     assert_ne!(second["question_id"], first["question_id"]);
     project.answer_to(&second, "Web").data();
     assert_eq!(run.end().0, Some(0));
+}
+
+#[test]
+fn a_gate_is_asked_also_before_a_first_turn_that_begins_with_an_answer() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("building.json"), packet().to_string()).unwrap();
+    project.create_feature("shop");
+    // In the builder's name, while it is planned.
+    let early = project.tool("feature.question_create", "human", &question("shop", "early")).data();
+    withdraw(&project, &early);
+    let again = reopen(&project, &early);
+    project.answer_to(&again, "yes").data();
+    let mut run = Running::start(&project, &[]);
+    let gate = run.question("shop");
+    assert_eq!((&gate["role"], &gate["resume_status"]), (&json!("orchestrator"), &json!("building")));
+    assert_eq!(events(&project, "shop", "turn.began").len(), 1, "only the planner's");
+    project.answer_to(&gate, "Web").data();
+    assert_eq!(run.end().0, Some(0));
+    let began = events(&project, "shop", "turn.began");
+    assert_eq!((&began[1]["role"], &began[1]["reply_to"]), (&json!("builder"), &again["question_id"]));
 }
