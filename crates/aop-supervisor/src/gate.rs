@@ -1,6 +1,6 @@
 //! Instruction packets: `.aop/features/<id>/packets/<phase>.json` may ask something before the phase begins. The gate
-//! opens on an answer that is in the store and stands, unchanged, at the packet's `answer_path`: a file that somebody
-//! else put there opens nothing.
+//! opens on an answer that is in the store and stands, unchanged, at the packet's `answer_path`, whether this run asked
+//! or `aop packet ask` did: a file that somebody else put there opens nothing.
 
 use crate::SURFACE;
 use crate::place::Place;
@@ -16,7 +16,7 @@ use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{Shelf, read_file};
+use aop_store::{Expect, Shelf, Store, read_file};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -39,37 +39,65 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let Some(gate) = packet.gate() else { return Ok(true) };
     let place = Place::resolve(&context.settings.root, &gate.answer_path)
         .map_err(|violation| unusable(&path, &violation.message))?;
-    let key = format!("{}/gate/{phase}", feature.id);
-    let opened = context.store().document(Shelf::Results, key.clone()).await?;
     // A file that cannot be read or written concerns this feature alone, not the run.
     let stuck = |refusal: Refusal| {
         let hint = format!("{}, then `aop retry --feature-id {}`", refusal.hint, feature.id);
         unusable(&path, &refusal.message).hint(hint)
     };
-    let standing = place.read().map_err(stuck)?;
-    if let (Some(opened), Some(bytes)) = (&opened, &standing)
-        && opened["asked"] == digest(&gate.spec.to_json())
-        && opened["sha256"] == hex(bytes)
-    {
-        return Ok(true);
-    }
-    if let GateState::Invalid(violations) = packet.judge(standing.as_deref()) {
+    let other = || {
+        let cause = format!("'{}' holds something that is not the answer in the store", gate.answer_path);
+        in_the_way(&path, gate, feature, &cause)
+    };
+    if let Some(standing) = place.read().map_err(stuck)? {
+        if is_answer(context, feature, gate, &standing).await? {
+            return Ok(true);
+        }
+        let GateState::Invalid(violations) = packet.judge(Some(&standing)) else {
+            return Err(other().into());
+        };
         let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
         let cause = format!("'{}' is no valid answer ({})", gate.answer_path, first.unwrap_or_default());
         return Err(in_the_way(&path, gate, feature, &cause).fact("violations", violations).into());
     }
     let Some(given) = ask(context, feature, gate).await? else { return Ok(false) };
-    let record = record(gate, &given)?;
-    let document = json!({"asked": digest(&gate.spec.to_json()), "sha256": hex(&record),
-        "question_id": given.question_id});
+    let record = answer_record(gate, &given.answer, given.at, &given.by)?;
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
-    context.place(&feature.id, Shelf::Results, key, Some(document)).await?;
+    keep_answer(context.store(), gate, &record, &given.question_id).await?;
     if !place.write_new(&record).map_err(stuck)? && place.read().map_err(stuck)?.as_deref() != Some(&record) {
-        let cause = format!("'{}' holds something that is not the answer in the store", gate.answer_path);
-        return Err(in_the_way(&path, gate, feature, &cause).into());
+        return Err(other().into());
     }
     context.store().forget(given.question_id).await?;
     Ok(true)
+}
+
+/// Whether this is the record of the answer to the gate that is in the store.
+async fn is_answer(context: &Context, feature: &Feature, gate: &Gate, record: &[u8]) -> Result<bool, Stop> {
+    let document = |key| context.store().document(Shelf::Results, key);
+    let kept = match document(answer_key(gate)).await? {
+        Some(kept) => kept,
+        // Stores of earlier versions have it by feature and phase.
+        None => document(format!("{}/gate/{}", feature.id, feature.status)).await?.unwrap_or_default(),
+    };
+    Ok(kept["asked"] == digest(&gate.spec.to_json()) && kept["sha256"] == hex(record))
+}
+
+/// Keeps in the store what the record of the answer to a gate is. What stands at its `answer_path` is held against that:
+/// not against the answer, which is forgotten when it was secret, nor against an earlier one.
+pub async fn keep_answer(
+    store: &dyn Store,
+    gate: &Gate,
+    record: &[u8],
+    question_id: &QuestionId,
+) -> Result<(), Refusal> {
+    let asked = digest(&gate.spec.to_json());
+    let document = json!({"asked": asked, "sha256": hex(record), "question_id": question_id});
+    store.place(Shelf::Results, answer_key(gate), Some(document), Expect::Anything).await?;
+    Ok(())
+}
+
+/// One file, one answer, whichever features have a gate there. No feature is called like that.
+fn answer_key(gate: &Gate) -> String {
+    format!("_gate/{}", hex(gate.answer_path.as_bytes()))
 }
 
 /// What somebody answered.
@@ -144,13 +172,14 @@ async fn last_asked(context: &Context, question: Question) -> Result<Question, S
     Ok(later.pop().unwrap_or(question))
 }
 
-fn record(gate: &Gate, given: &Given) -> Result<Vec<u8>, Refusal> {
+/// The record of an answer to a gate, as it is written to its `answer_path`.
+pub fn answer_record(gate: &Gate, answer: &Value, at: Timestamp, by: &str) -> Result<Vec<u8>, Refusal> {
     let unfit = |violations: Vec<aop_ask::Violation>| {
         Refusal::new(ErrorCode::Internal, "the accepted answer does not make a valid record")
             .fact("violations", violations)
     };
-    let answers = Answers::check(&gate.spec, &given.answer).map_err(unfit)?;
-    let record = AnswerSpec::new(&gate.spec, &answers, &given.at.to_string(), &given.by).map_err(unfit)?;
+    let answers = Answers::check(&gate.spec, answer).map_err(unfit)?;
+    let record = AnswerSpec::new(&gate.spec, &answers, &at.to_string(), by).map_err(unfit)?;
     Ok(format!("{:#}\n", record.to_json()).into_bytes())
 }
 

@@ -3,7 +3,7 @@
 use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, git, heard, pass, plan, script, workshop,
 };
-use crate::support::{Project, Run};
+use crate::support::{Project, Run, wait};
 use serde_json::{Value, json};
 
 pub(crate) fn spec(project: &Project, name: &str) -> String {
@@ -472,15 +472,59 @@ fn a_forged_file_opens_no_gate() {
     let forged = json!({"version": 1, "topic": "the platform", "answers": {"platform": "Print"},
         "answered_at": "2026-03-04T22:00:00Z", "answered_by": "human"});
     std::fs::write(project.path("answers/platform.json"), forged.to_string()).unwrap();
-    let mut run = Running::start(&project, &[&path]);
-    let question = run.question("shop");
-    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
-    project.answer_to(&question, "Web").data();
-    assert_eq!(run.end().0, Some(3), "the file is left alone and a person has to look");
-    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    let blocked = || {
+        assert_eq!(Running::start(&project, &[&path]).end().0, Some(3), "a person has to look");
+        let reason = project.feature("shop")["status_reason"].clone();
+        assert!(reason.as_str().unwrap().contains("not the answer in the store"), "{reason}");
+        project.run(&["retry", "--feature-id", "shop"]).data();
+        assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    };
+    blocked();
+    assert_eq!(events(&project, "shop", "question.opened").len(), 0, "nobody was asked in vain");
     std::fs::remove_file(project.path("answers/platform.json")).unwrap();
-    project.run(&["retry", "--feature-id", "shop"]).data();
+    let mut run = Running::start(&project, &["--exit-when-parked", &path]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3));
+    std::fs::write(project.path("answers/platform.json"), forged.to_string()).unwrap();
+    project.answer_to(&question, "Web").data();
+    blocked();
+    assert_eq!(
+        std::fs::read_to_string(project.path("answers/platform.json")).unwrap(),
+        forged.to_string(),
+        "the file is left alone"
+    );
+    std::fs::remove_file(project.path("answers/platform.json")).unwrap();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0), "the answer in the store counts");
+}
+
+#[test]
+fn the_answer_that_packet_ask_wrote_opens_the_gates_of_a_run_and_no_other_file_does() {
+    let project = workshop("");
+    let mut gate = packet();
+    gate["novel_ask"]["questions"].as_array_mut().unwrap().push(json!({"id": "token", "header": "Token",
+        "question": "Which token?", "kind": "free_text", "required": true, "secret": true}));
+    for id in ["shop", "other"] {
+        script(&project, id, &json!({}));
+        project.create_feature(id);
+        std::fs::create_dir_all(project.path(&format!(".aop/features/{id}/packets"))).unwrap();
+        let path = project.path(&format!(".aop/features/{id}/packets/planning.json"));
+        std::fs::write(path, gate.to_string()).unwrap();
+    }
+    let asking = project.spawn(&["packet", "ask", ".aop/features/shop/packets/planning.json"]);
+    project.answer_to(&project.opened_question(), r#"{"platform": "Web", "token": "hunter2"}"#).data();
+    assert_eq!(wait(asking).data()["gate"], "open");
+    let path = project.path("answers/platform.json");
+    let record = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, record.replace("Web", "Print")).unwrap();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(3), "nobody has answered that");
+    std::fs::write(&path, record).unwrap();
+    for id in ["shop", "other"] {
+        project.run(&["retry", "--feature-id", id]).data();
+    }
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    for id in ["shop", "other"] {
+        assert_eq!(events(&project, id, "question.opened").len(), 0, "nobody is asked twice");
+    }
 }
 
 #[test]

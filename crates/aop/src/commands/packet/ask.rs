@@ -2,16 +2,15 @@
 //! `answer_path`, which is written once and never over something else.
 
 use super::{locate, told};
-use crate::asking::{Asking, Closed, Waited, put};
+use crate::asking::{Asking, Waited, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
 use crate::commands::spec::load;
 use crate::output::{CommandResult, INTERRUPTED, talk};
 use crate::project::{Project, operation_id};
-use aop_ask::AnswerSpec;
-use aop_ask::gate::{Gate, GateState, Packet};
+use aop_ask::gate::{GateState, Packet};
 use aop_kernel::question::QuestionState;
-use aop_kernel::{ErrorCode, Refusal};
+use aop_supervisor::{answer_record, keep_answer};
 use std::path::PathBuf;
 
 /// What to ask, and how.
@@ -69,26 +68,19 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             return Ok(told(&GateState::Missing, Some(gate)).exit(INTERRUPTED));
         }
     };
-    let Some(record) = record(gate, &closed)? else { return Ok(told(&GateState::Missing, Some(gate))) };
-    // Looked up again: the project may have changed while the human thought.
-    let place = locate(&session.project, &args.file, gate)?;
-    if place.write_new(&record)? {
-        closed.delivered(&session)?;
-    }
-    Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate)))
-}
-
-/// The record to write; none when nobody answered.
-fn record(gate: &Gate, closed: &Closed) -> Result<Option<Vec<u8>>, Refusal> {
     let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
     else {
-        return Ok(None);
+        return Ok(told(&GateState::Missing, Some(gate)));
     };
-    let unfit = |violations: Vec<aop_ask::Violation>| {
-        Refusal::new(ErrorCode::Internal, "the accepted answer does not make a valid record")
-            .fact("violations", violations)
-    };
-    let answers = aop_ask::Answers::check(&gate.spec, answer).map_err(unfit)?;
-    let record = AnswerSpec::new(&gate.spec, &answers, &at.to_string(), by).map_err(unfit)?;
-    Ok(Some(format!("{:#}\n", record.to_json()).into_bytes()))
+    // Looked up again: the project may have changed while the human thought.
+    let place = locate(&session.project, &args.file, gate)?;
+    if place.read()?.is_none() {
+        let record = answer_record(gate, answer, *at, by)?;
+        // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
+        session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
+        if place.write_new(&record)? {
+            closed.delivered(&session)?;
+        }
+    }
+    Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate)))
 }
