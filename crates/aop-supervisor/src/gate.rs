@@ -5,6 +5,7 @@
 use crate::SURFACE;
 use crate::place::Place;
 use crate::runner::{Context, Stop};
+use crate::turn::mode_for;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::{AnswerSpec, Answers};
 use aop_kernel::feature::Feature;
@@ -17,9 +18,11 @@ use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Expect, Shelf, Store, read_file};
+use aop_turn::Mode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Opens the gate of the feature's phase, or asks. True when the phase may begin.
@@ -59,7 +62,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         let cause = format!("'{}' is no valid answer ({})", gate.answer_path, first.unwrap_or_default());
         return Err(in_the_way(&path, gate, feature, &cause).fact("violations", violations).into());
     }
-    let Some(given) = ask(context, feature, gate).await? else { return Ok(false) };
+    let Some(given) = ask(context, feature, gate, &path).await? else { return Ok(false) };
     let record = answer_record(gate, &given.answer, given.at, &given.by)?;
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
     keep_answer(context.store(), gate, &record, &given.question_id).await?;
@@ -110,10 +113,15 @@ struct Given {
 
 /// Asks, or finds what was asked; `None` while it is open. A gate is asked again when the feature comes back to it and
 /// nobody answered, or when the answer is gone: it was secret, and the file that it went to is no longer there.
-async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option<Given>, Stop> {
+async fn ask(
+    context: &Context,
+    feature: &Feature,
+    gate: &Gate,
+    packet: &Path,
+) -> Result<Option<Given>, Stop> {
     let spec = gate.spec.to_json();
     let asked = digest(&json!([spec, gate.answer_path]));
-    let rules = strict(&context.service.rules);
+    let rules = Arc::new(rules_of_asking(&context.service.rules, mode_for(context, feature).await?));
     // The first round that was not asked yet is new, and open.
     let mut round = 0_u64;
     loop {
@@ -130,7 +138,8 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option
         let id = OwnOperation::Gate.id(id)?;
         let caller = Caller::new(Role::Orchestrator);
         let request = own_request(Tool::QuestionCreate, &caller, &input, id, SURFACE, &rules)?;
-        let envelope = context.store().submit(request, Arc::clone(&rules)).await?.envelope;
+        let submitted = context.store().submit(request, Arc::clone(&rules)).await;
+        let envelope = submitted.map_err(|error| unasked(context, feature, packet, error.into()))?.envelope;
         let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
         let question = context.store().question(id).await?.ok_or(Stop::Stale)?;
         let question = last_asked(context, question).await?;
@@ -149,14 +158,29 @@ async fn ask(context: &Context, feature: &Feature, gate: &Gate) -> Result<Option
     }
 }
 
-/// Behind a gate stands no engine that could decide when nobody answers: whatever the policy says, the feature stops.
-fn strict(rules: &Arc<Rules>) -> Arc<Rules> {
-    if rules.human_input.strict {
-        return Arc::clone(rules);
+/// Behind a gate stands no engine that could decide when nobody answers: whatever the policy says, the feature stops. In
+/// auto mode nothing is asked; what was asked before that is found all the same.
+fn rules_of_asking(rules: &Rules, mode: Mode) -> Rules {
+    let policy = &rules.human_input;
+    let on_timeout = if policy.strict { policy.on_timeout } else { OnTimeout::BlockFeature };
+    let enabled = mode == Mode::Interactive;
+    Rules { human_input: HumanInput { enabled, strict: true, on_timeout, ..policy.clone() }, ..rules.clone() }
+}
+
+/// What stops the feature when nobody may be asked, with the ways to go on.
+fn unasked(context: &Context, feature: &Feature, packet: &Path, refusal: Refusal) -> Refusal {
+    if refusal.code != ErrorCode::UnsupportedOperation {
+        return refusal;
     }
-    let human_input =
-        HumanInput { strict: true, on_timeout: OnTimeout::BlockFeature, ..rules.human_input.clone() };
-    Arc::new(Rules { human_input, ..Rules::clone(rules) })
+    let (id, packet) = (&feature.id, packet.strip_prefix(&context.settings.root).unwrap_or(packet).display());
+    let (cause, way) = if context.service.rules.human_input.enabled {
+        let ask = format!("ask with `aop packet ask {packet}`, or `aop features mode {id} interactive`");
+        ("in auto mode nobody is asked".to_owned(), ask)
+    } else {
+        (refusal.message, "set it to true in aop.yaml".to_owned())
+    };
+    Refusal::new(refusal.code, format!("{packet} wants an answer first: {cause}"))
+        .hint(format!("{way}, then `aop retry --feature-id {id}`"))
 }
 
 /// The question itself, or the last one by which a person asked it again.
@@ -183,13 +207,13 @@ pub fn answer_record(gate: &Gate, answer: &Value, at: Timestamp, by: &str) -> Re
     Ok(format!("{:#}\n", record.to_json()).into_bytes())
 }
 
-fn unusable(path: &std::path::Path, cause: &str) -> Refusal {
+fn unusable(path: &Path, cause: &str) -> Refusal {
     Refusal::new(ErrorCode::InvalidDocument, format!("{}: {cause}", path.display()))
         .hint("correct the packet, then `aop retry`; `aop packet check FILE` judges it")
 }
 
 /// Something else stands where the answer belongs.
-fn in_the_way(path: &std::path::Path, gate: &Gate, feature: &Feature, cause: &str) -> Refusal {
+fn in_the_way(path: &Path, gate: &Gate, feature: &Feature, cause: &str) -> Refusal {
     unusable(path, &format!("{cause}; it was left alone"))
         .hint(format!("move {} away, then `aop retry --feature-id {}`", gate.answer_path, feature.id))
 }

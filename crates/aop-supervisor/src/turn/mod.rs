@@ -146,7 +146,7 @@ async fn begin<'a>(
 }
 
 /// The feature's own mode, or the run's. Nobody is asked where policy says that nobody can be.
-async fn mode_for(context: &Context, feature: &Feature) -> Result<Mode, Stop> {
+pub(crate) async fn mode_for(context: &Context, feature: &Feature) -> Result<Mode, Stop> {
     if !context.service.rules.human_input.enabled {
         return Ok(Mode::Auto);
     }

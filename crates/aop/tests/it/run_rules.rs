@@ -186,6 +186,44 @@ fn in_auto_mode_nothing_ever_waits() {
 }
 
 #[test]
+fn in_auto_mode_a_closed_gate_blocks_its_feature_and_says_how_to_open_it() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let file = ".aop/features/shop/packets/planning.json";
+    std::fs::create_dir_all(project.path(file).parent().unwrap()).unwrap();
+    std::fs::write(project.path(file), packet().to_string()).unwrap();
+    let path = spec(&project, "shop");
+    let blocked = |ways: &[&str]| {
+        let run = Running::start(&project, &["--mode", "auto", &path]);
+        assert_eq!(run.end().0, Some(3), "it waits for nothing");
+        let feature = project.feature("shop");
+        let reason = feature["status_reason"].as_str().unwrap();
+        assert_eq!(feature["status"], "blocked");
+        for way in [ways, &["`aop retry --feature-id shop`"]].concat() {
+            assert!(reason.contains(way), "{reason}");
+        }
+        project.run(&["retry", "--feature-id", "shop"]).data();
+    };
+    let ask = format!("`aop packet ask {file}`");
+    blocked(&[&ask, "`aop features mode shop interactive`"]);
+    let settings = std::fs::read_to_string(project.path("aop.yaml")).unwrap();
+    let nobody = "policy: { execution: { human_input: { enabled: false } } }\n";
+    std::fs::write(project.path("aop.yaml"), format!("{settings}{nobody}")).unwrap();
+    blocked(&["human_input.enabled", "aop.yaml"]);
+    std::fs::write(project.path("aop.yaml"), settings).unwrap();
+    assert_eq!(events(&project, "shop", "question.opened").len(), 0);
+    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    project.run(&["features", "mode", "shop", "interactive"]).data();
+    let mut run = Running::start(&project, &["--mode", "auto", "--exit-when-parked"]);
+    let question = run.question("shop");
+    assert_eq!(run.end().0, Some(3));
+    project.answer_to(&question, "Web").data();
+    project.run(&["features", "mode", "shop", "auto"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0), "what was answered before that counts");
+    assert_eq!(events(&project, "shop", "question.opened").len(), 1);
+}
+
+#[test]
 fn a_feature_may_differ_from_its_run_in_whether_people_are_asked() {
     let project = workshop("");
     for name in ["shop", "blog"] {
