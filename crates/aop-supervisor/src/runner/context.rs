@@ -6,13 +6,16 @@ use crate::holding::Fence;
 use crate::lease::RunLease;
 use crate::runners::known_runner;
 use crate::settings::{Drivers, Settings, Worktrees};
+use aop_kernel::event::{Actor, Event, Stamped};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::Request;
+use aop_kernel::own::OwnOperation;
 use aop_kernel::question::Question;
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
+use aop_kernel::work::TurnInHand;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Expect, QuestionPage, Service, Shelf, Store, StoreError};
 use serde_json::{Value, json};
@@ -20,6 +23,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
+
+/// So many events are looked through at a time.
+const LOOKED_THROUGH: usize = 16;
 
 /// Why a task stops what it does.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -299,23 +305,54 @@ impl Context {
         }
     }
 
-    /// Stops the work on a feature that somebody else has stopped: a person asked something about it, in whoever's
-    /// name, moved it or cancelled it. A worker's own question does not: its engine parks by itself.
-    pub(super) fn interrupt_if_moved_on(&self, feature: &Feature) {
+    /// Stops the work on a feature that somebody else has stopped: asked something about it, in whoever's name, moved it
+    /// or cancelled it. A question of the turn itself does not: its engine parks by itself. No check does.
+    pub(super) async fn interrupt_if_moved_on(&self, feature: &Feature) -> Result<(), Refusal> {
         let goes_on = match &feature.waiting {
-            Some(waiting) => {
-                !waiting.by_human && waiting.role.is_worker() && Some(waiting.role) == feature.role
-            }
             None => feature.status.worker().is_some(),
+            Some(waiting) if feature.work.check.is_none() && Some(waiting.role) == feature.role => {
+                let opened = self.opened(&feature.id, &waiting.question_id).await?;
+                opened.is_some_and(|opened| is_asked_by(feature.work.turn.as_ref(), &opened))
+            }
+            Some(_) => false,
         };
         if !goes_on {
             self.interrupt(&feature.id);
+        }
+        Ok(())
+    }
+
+    /// The event by which a question was opened. It is among the last of its feature while it is waited for.
+    async fn opened(&self, feature: &FeatureId, question: &QuestionId) -> Result<Option<Stamped>, Refusal> {
+        let mut before = None;
+        loop {
+            let page = self.store().last_events(feature.clone(), before, LOOKED_THROUGH).await?;
+            let Some(oldest) = page.last().map(|recorded| recorded.seq) else { return Ok(None) };
+            let opens = |event: &Event| matches!(event, Event::QuestionOpened { question: opened, .. } if opened.id == *question);
+            if let Some(found) = page.into_iter().find(|recorded| opens(&recorded.stamped.event)) {
+                return Ok(Some(found.stamped));
+            }
+            before = Some(oldest);
         }
     }
 
     fn busy(&self) -> MutexGuard<'_, HashMap<FeatureId, watch::Sender<bool>>> {
         // A map of senders is whole after any panic.
         self.busy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether the turn has asked, this one or one that has just ended: its worker, whose own programs no record tells from
+/// others with its role, or a run in its name.
+fn is_asked_by(turn: Option<&TurnInHand>, opened: &Stamped) -> bool {
+    match opened.actor {
+        Actor::Planner | Actor::Builder | Actor::Qa => true,
+        Actor::Orchestrator => {
+            let operation = opened.operation_id.as_ref().map_or("", |id| id.as_str());
+            let of = operation.strip_prefix(OwnOperation::Ask.prefix());
+            of.is_some_and(|of| turn.is_none_or(|turn| of.starts_with(&format!("{}:", turn.claim))))
+        }
+        Actor::Human | Actor::Policy => false,
     }
 }
 
@@ -332,4 +369,35 @@ fn cannot_make(path: &Path, error: &std::io::Error) -> Refusal {
 async fn told(stop: &mut watch::Receiver<bool>) {
     // The guard on the value is gone before anything else is waited for.
     let _ = stop.wait_for(|stop| *stop).await.is_ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aop_kernel::ids::OperationId;
+    use aop_kernel::role::Role;
+
+    #[test]
+    fn a_turn_parks_by_itself_when_it_has_asked_and_is_stopped_by_whoever_else_has() {
+        let at = Timestamp::from_millis(0);
+        let claim = "turn:shop:2".to_owned();
+        let turn = TurnInHand { claim, epoch: 1, role: Role::Builder, reply_to: None, since: at };
+        let asked = |actor, operation: &str| {
+            let feature_id = FeatureId::parse("shop").unwrap();
+            let operation_id = Some(OperationId::parse(operation).unwrap());
+            let event = Event::Noted { note: String::new() };
+            is_asked_by(Some(&turn), &Stamped { feature_id, at, actor, operation_id, event })
+        };
+        // The hook, the host, `aop mcp` and `aop tool call` of the engine.
+        for own in ["claude:s:toolu_1", "ask:turn:shop:2:0123456789abcdef", "ask_0123", "op_1"] {
+            assert!(asked(Actor::Builder, own), "{own}");
+            assert!(!asked(Actor::Human, own), "{own}");
+        }
+        assert!(asked(Actor::Orchestrator, "ask:turn:shop:2:0123456789abcdef"), "what it asked in words");
+        for other in
+            ["op_1", "ask:x", "ask:turn:shop:21:0123456789abcdef", "ask:turn:other:2:0123456789abcdef"]
+        {
+            assert!(!asked(Actor::Orchestrator, other), "{other}");
+        }
+    }
 }

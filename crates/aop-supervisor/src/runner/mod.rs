@@ -266,7 +266,7 @@ impl Runner {
     async fn read_all(&mut self) -> Result<(), Refusal> {
         let last = self.context.store().last().await?;
         for feature in self.context.store().features(FeaturePage::default()).await? {
-            self.see(feature);
+            self.see(feature).await?;
         }
         self.seen = last;
         Ok(())
@@ -277,26 +277,28 @@ impl Runner {
         let (changed, last) = self.context.store().changed_since(self.seen).await?;
         for (id, _) in changed {
             if let Some(feature) = self.context.store().feature(id).await? {
-                self.see(feature);
+                self.see(feature).await?;
             }
         }
         self.seen = last;
         Ok(())
     }
 
-    fn see(&mut self, feature: Feature) {
+    async fn see(&mut self, feature: Feature) -> Result<(), Refusal> {
         if feature.adhoc {
-            return;
+            return Ok(());
         }
         let id = feature.id.clone();
-        self.context.interrupt_if_moved_on(&feature);
+        if self.context.is_busy(&id) {
+            self.context.interrupt_if_moved_on(&feature).await?;
+        }
         if !is_ready(&feature) {
             self.left.remove(&id);
         }
         if feature.status.is_terminal() {
             self.known.remove(&id);
             self.ready.retain(|ready| *ready != id);
-            return;
+            return Ok(());
         }
         self.met.insert(id.clone());
         if is_ready(&feature) && feature.work.turns == 0 && self.unbegun.insert(id.clone()) {
@@ -306,6 +308,7 @@ impl Runner {
             self.ready.push_back(id.clone());
         }
         self.known.insert(id, feature);
+        Ok(())
     }
 
     fn start_tasks(&mut self) {
@@ -338,10 +341,12 @@ impl Runner {
         // What happened to it while its task was ending has to be seen too.
         let Some(feature) = self.context.store().feature(id).await? else { return Ok(()) };
         match left_at {
-            Some((left, version)) if feature.version == version => self.leave(&feature.id, left),
-            _ => self.see(feature),
+            Some((left, version)) if feature.version == version => {
+                self.leave(&feature.id, left);
+                Ok(())
+            }
+            _ => self.see(feature).await,
         }
-        Ok(())
     }
 
     /// Another runner is to do this one; where none can, people are told, once.

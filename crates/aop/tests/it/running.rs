@@ -281,3 +281,42 @@ fn a_persons_own_question_stops_the_turn_that_is_under_way_and_it_goes_on_after_
     run.until("the turn going on", |line| line["type"] == "turn.continued");
     assert_eq!(run.end().0, Some(0));
 }
+
+#[test]
+fn a_question_that_the_orchestrator_opens_in_a_workers_name_stops_the_turn() {
+    let project = workshop("");
+    let late = json!({"write": {"path": "late.txt", "text": "late"}});
+    let steps = |then: Value| json!({"builder": [then, late, built()]});
+    script(&project, "shop", &steps(json!({"wait_ms": 60000})));
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    run.until("the builder", |line| line["type"] == "turn.began" && line["role"] == "builder");
+    let mut question = crate::support::question("shop", "ask:theirs");
+    let asked = project.tool("feature.question_create", "orchestrator", &question).data();
+    assert_eq!(run.end().0, Some(3));
+    assert!(!project.path(".aop/worktrees/shop/late.txt").exists(), "nobody works on it while it waits");
+    assert_nothing_left(&project);
+    question["question_id"] = asked["question_id"].clone();
+    script(&project, "shop", &steps(json!({"say": "quicker"})));
+    project.answer_to(&question, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0), "what was cut off goes on, and is told");
+    let began = events(&project, "shop", "turn.began");
+    assert!(began.iter().any(|event| event["reply_to"] == asked["question_id"]), "{began:?}");
+}
+
+#[test]
+fn a_question_stops_the_check_whoever_opens_it() {
+    let project = workshop("checks: { fast: [\"until test -e ../../../go; do sleep 0.05; done\"] }\n");
+    script(&project, "shop", &json!({}));
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    run.until("the check", |line| line["type"] == "check.began");
+    // As a second session of the builder does, or a program with a token of its own.
+    let mut question = crate::support::question("shop", "beside");
+    question["question_id"] =
+        project.tool("feature.question_create", "builder", &question).data()["question_id"].clone();
+    assert_eq!(run.end().0, Some(3));
+    assert_eq!(events(&project, "shop", "check.ended").len(), 0, "no check ends while it waits");
+    assert_nothing_left(&project);
+    std::fs::write(project.path("go"), "").unwrap();
+    project.answer_to(&question, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
