@@ -7,13 +7,15 @@ use crate::note::Note;
 use crate::turn::Failure;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::words;
-use aop_turn::Role;
 use aop_turn::quote::{inline, quoted};
+use aop_turn::{Mode, Role};
 use serde_json::{Map, Value, json};
 
 /// Everything that a turn is told.
 pub(crate) struct Briefing<'a> {
     pub(crate) role: Role,
+    /// Whether people may be asked.
+    pub(crate) mode: Mode,
     pub(crate) feature_id: &'a str,
     pub(crate) title: &'a str,
     pub(crate) spec: Option<&'a str>,
@@ -38,7 +40,7 @@ pub(crate) fn briefing(briefing: &Briefing<'_>) -> String {
         "# Feature {}: {}\n\n{}\n\n{QUOTED}\n",
         briefing.feature_id,
         inline(briefing.title),
-        duty(briefing.role)
+        duty(briefing.role, briefing.mode)
     );
     section(
         &mut text,
@@ -126,24 +128,39 @@ pub(crate) fn anew(why: Anew, briefing: &str) -> String {
     format!("{what}\n\n{briefing}")
 }
 
-fn duty(role: Role) -> &'static str {
-    match role {
-        Role::Planner => {
+/// What a role is there for. What it would need somebody's word for it asks in the one mode, and decides in the other.
+fn duty(role: Role, mode: Mode) -> String {
+    let (work, asks, decides, end) = match role {
+        Role::Planner => (
             "You are the planner. Work out how this feature is to be built: read the specification and the code, and \
              write a plan that somebody else can follow. Change no files. When the specification can be read in two \
-             ways that lead to different work, ask before you plan."
-        }
-        Role::Builder => {
-            "You are the builder. Carry out the plan in this worktree. Stay within the files that the plan names: \
-             before you change others, or anything that protects the project (permissions, secrets, pipelines, \
-             policies), ask for permission and say why. If checks failed, mend what they show."
-        }
-        Role::Qa => {
+             ways that lead to different work,",
+            "ask before you plan.",
+            "decide yourself, and write down in the plan what you assumed.",
+            "",
+        ),
+        Role::Builder => (
+            "You are the builder. Carry out the plan in this worktree. Stay within the files that the plan names:",
+            "before you change others, or anything that protects the project (permissions, secrets, pipelines, \
+             policies), ask for permission and say why.",
+            "nobody is there who could permit others, or anything that protects the project (permissions, secrets, \
+             pipelines, policies). What the plan leaves open you decide yourself, and write down in your result what \
+             you assumed.",
+            " If checks failed, mend what they show.",
+        ),
+        Role::Qa => (
             "You are qa. Judge the work in this worktree against the specification and the plan: read the changes, run \
-             what can be run, try to break it. When going on means taking a risk that somebody should know of, ask for \
-             that risk to be acknowledged. Your verdict is `pass`, or `fail` with findings the builder can act on."
-        }
-    }
+             what can be run, try to break it. When going on means taking a risk that somebody should know of,",
+            "ask for that risk to be acknowledged.",
+            "decide yourself, and write down in your verdict the risk and what you assumed: nobody has acknowledged it.",
+            " Your verdict is `pass`, or `fail` with findings the builder can act on.",
+        ),
+    };
+    let unclear = match mode {
+        Mode::Interactive => asks,
+        Mode::Auto => decides,
+    };
+    format!("{work} {unclear}{end}")
 }
 
 fn section(text: &mut String, title: &str, body: &str) {
@@ -207,6 +224,10 @@ mod tests {
     /// A briefing with `block` wherever a text of others has lines of its own, and `within` wherever it stands in a
     /// line of ours.
     fn told(role: Role, block: &str, within: &str) -> String {
+        told_in(Mode::Interactive, role, block, within)
+    }
+
+    fn told_in(mode: Mode, role: Role, block: &str, within: &str) -> String {
         let document = json!({"summary": block, block: [block]}).as_object().cloned().unwrap();
         let check = CheckReport {
             name: CheckName::Fast,
@@ -219,6 +240,7 @@ mod tests {
         let at = serde_json::from_value(json!("2026-01-01T00:00:00.000Z")).unwrap();
         briefing(&Briefing {
             role,
+            mode,
             feature_id: "shop",
             title: within,
             spec: Some("Build it."),
@@ -252,6 +274,18 @@ mod tests {
         let end = prop::sample::select(&["\n", "\r\n", "\r", "\n\n", "\u{2028}", "\u{85}", "\u{b}", " "][..]);
         prop::collection::vec((part, end), 0..6)
             .prop_map(|parts| parts.into_iter().flat_map(|(part, end)| [part, end.to_owned()]).collect())
+    }
+
+    #[test]
+    fn in_auto_mode_no_worker_is_told_to_ask_and_each_is_told_to_decide() {
+        for role in Role::ALL {
+            let duty = |mode| told_in(mode, *role, "x", "y").split_once(QUOTED).unwrap().0.to_owned();
+            let (alone, together) = (duty(Mode::Auto), duty(Mode::Interactive));
+            let asks = |text: &str| text.split(|sign: char| !sign.is_alphabetic()).any(|word| word == "ask");
+            assert!(asks(&together) && !asks(&alone), "{alone}");
+            assert!(alone.contains("decide yourself, and write down"), "{alone}");
+            assert!(alone.contains("you assumed"), "{alone}");
+        }
     }
 
     #[test]

@@ -151,6 +151,7 @@ async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Resul
     let failure: Option<Failure> = failure.and_then(|document| serde_json::from_value(document).ok());
     Ok(prompt::briefing(&Briefing {
         role: turn.role,
+        mode: turn.mode,
         feature_id: id.as_str(),
         title: &turn.feature.title,
         spec: view.spec.as_deref(),
