@@ -51,6 +51,15 @@ pub enum ProjectionError {
     Busy,
 }
 
+/// Where a pass begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    /// Behind the last event that all files show.
+    AtMark,
+    /// With the first event.
+    Anew,
+}
+
 /// Writes the files of one project.
 #[derive(Debug, Clone)]
 pub struct Projector {
@@ -73,22 +82,33 @@ impl Projector {
     /// Brings the files of every feature that changed up to date, and the index. One that cannot be written holds up
     /// no other; the first error is returned after all have been tried, and the next call starts there again.
     pub async fn catch_up(&self, store: &dyn Store) -> Result<(), ProjectionError> {
-        self.pass(store, |_| None).await.map(drop)
+        self.pass(store, Begin::AtMark, |_| None).await.map(drop)
     }
 
     /// The same for a process that stays, and calls again after the time that comes back: a long index that was written
     /// just now is left until then.
     pub async fn keep_up(&self, store: &dyn Store) -> Result<Option<Duration>, ProjectionError> {
-        self.pass(store, Projector::index_rests).await
+        self.pass(store, Begin::AtMark, Projector::index_rests).await.map(|(_, left)| left)
     }
 
+    /// Writes every file anew; for how many features.
+    pub async fn rebuild(&self, store: &dyn Store) -> Result<usize, ProjectionError> {
+        self.pass(store, Begin::Anew, |_| None).await.map(|(features, _)| features)
+    }
+
+    /// How many features were written, and how long the index is left.
     async fn pass(
         &self,
         store: &dyn Store,
+        begin: Begin,
         rests: fn(&Projector) -> Option<Duration>,
-    ) -> Result<Option<Duration>, ProjectionError> {
+    ) -> Result<(usize, Option<Duration>), ProjectionError> {
         let _lock = try_lock_for(&self.dir.join("projections.lock"), PATIENCE)?;
         let watermark = self.dir.join("projected");
+        if begin == Begin::Anew {
+            // Not before the lock is ours: another process that is writing would put it back.
+            remove(&watermark)?;
+        }
         let done = read_number(&watermark);
         let (mut changed, last) = store.changed_since(done).await?;
         if last < done {
@@ -100,7 +120,7 @@ impl Projector {
             written = written.and(self.write_feature(store, id, *first).await);
         }
         let mut left = None;
-        if !changed.is_empty() || self.owed().exists() || !self.index().exists() {
+        if begin == Begin::Anew || !changed.is_empty() || self.owed().exists() || !self.index().exists() {
             left = rests(self);
             written = written.and(match left {
                 None => self.write_index(store).await,
@@ -111,15 +131,7 @@ impl Projector {
         if last != done {
             write_atomically(&self.dir, &watermark, last.to_string().as_bytes())?;
         }
-        Ok(left)
-    }
-
-    /// Writes every file anew.
-    pub async fn rebuild(&self, store: &dyn Store) -> Result<usize, ProjectionError> {
-        remove(&self.dir.join("projected"))?;
-        let (features, _) = store.changed_since(0).await?;
-        self.catch_up(store).await?;
-        Ok(features.len())
+        Ok((changed.len(), left))
     }
 
     /// The files that are missing or differ from what the store would write.

@@ -193,6 +193,36 @@ fn stale_names_every_file_that_differs_and_rebuild_mends_it() {
     assert_eq!(stale(&w), Vec::<PathBuf>::new());
 }
 
+/// How many files this process has open by that name.
+fn open_as(path: &Path) -> usize {
+    let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+    open.filter(|file| fs::read_link(file.path()).is_ok_and(|target| target == path)).count()
+}
+
+/// As beside `aop run`: a pass is under way when the repair begins, and writes the mark back when it is done.
+#[test]
+fn a_rebuild_beside_a_pass_of_another_process_writes_every_file_all_the_same() {
+    let (w, ..) = projected();
+    let path = w.dir().canonicalize().unwrap().join("projections.lock");
+    let pass = File::open(&path).unwrap();
+    pass.lock().unwrap();
+    let mark = fs::read(w.dir().join("projected")).unwrap();
+    fs::write(w.dir().join("features/a/state.md"), "nonsense").unwrap();
+    fs::write(w.dir().join("features/index.json"), "nonsense").unwrap();
+    std::thread::scope(|scope| {
+        let rebuild = scope.spawn(|| wait(Projector::new(w.dir()).rebuild(w.store.as_ref())));
+        let start = Instant::now();
+        while open_as(&path) < 2 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the rebuild does not come to the lock");
+            std::thread::yield_now();
+        }
+        fs::write(w.dir().join("projected"), mark).unwrap();
+        drop(pass);
+        assert_eq!(rebuild.join().unwrap().unwrap(), 1);
+    });
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+}
+
 /// A folder that cannot be written keeps nobody else from being up to date, and is tried again.
 #[test]
 fn one_feature_that_cannot_be_written_does_not_hold_up_the_others() {
