@@ -34,7 +34,7 @@ pub use git::{Git, GitError, end_running_gits};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge, unfinished_merges};
 pub use mode::set_mode;
-pub use note::{Note, leave_note};
+pub use note::{Note, leave_note, sent_note};
 pub use phase::schema_of;
 pub use place::Place;
 pub use runner::{Notice, Reason, RunEnd, Runner};

@@ -2,22 +2,42 @@
 //! otherwise.
 
 use aop_kernel::Refusal;
-use aop_kernel::ids::FeatureId;
+use aop_kernel::ids::{FeatureId, OperationId};
 use aop_store::{Expect, Shelf, Store};
 use aop_turn::Mode;
 use serde_json::json;
 
-/// Sets the execution mode of a feature; `None` leaves it to the run again. Its next turn begins with it.
-pub async fn set_mode(store: &dyn Store, feature: &FeatureId, mode: Option<Mode>) -> Result<(), Refusal> {
-    let value = mode.map(|mode| json!(mode.as_str()));
-    store.place(Shelf::Results, key(feature), value, Expect::Anything).await?;
-    Ok(())
+/// Sets the execution mode of a feature; `None` leaves it to the run again. Its next turn begins with it. One operation
+/// sets it once, whatever was set since.
+pub async fn set_mode(
+    store: &dyn Store,
+    feature: &FeatureId,
+    mode: Option<Mode>,
+    operation: &OperationId,
+) -> Result<(), Refusal> {
+    loop {
+        let known = store.document(Shelf::Results, key(feature)).await?;
+        let done = known.as_ref().and_then(|known| known["operations"].as_array());
+        let mut done = done.cloned().unwrap_or_default();
+        if done.contains(&json!(operation)) {
+            return Ok(());
+        }
+        done.push(json!(operation));
+        let value = json!({"mode": mode.map(Mode::as_str), "operations": done});
+        // Whoever has set it meanwhile is not undone unseen.
+        let expected = known.map_or(Expect::Absent, Expect::Value);
+        if store.place(Shelf::Results, key(feature), Some(value), expected).await? {
+            return Ok(());
+        }
+    }
 }
 
 /// The execution mode that was set for a feature.
 pub(crate) async fn mode_of(store: &dyn Store, feature: &FeatureId) -> Result<Option<Mode>, Refusal> {
     let value = store.document(Shelf::Results, key(feature)).await?;
-    Ok(value.as_ref().and_then(serde_json::Value::as_str).and_then(Mode::parse))
+    // Stores of earlier versions have the mode alone.
+    let mode = value.as_ref().and_then(|value| value.as_str().or(value["mode"].as_str()));
+    Ok(mode.and_then(Mode::parse))
 }
 
 fn key(feature: &FeatureId) -> String {

@@ -6,7 +6,7 @@ use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::{Project, operation_id};
 use aop_kernel::Envelope;
-use aop_kernel::ids::FeatureId;
+use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::question::Question;
 use aop_kernel::tools::Tool;
 use aop_store::Items;
@@ -71,6 +71,9 @@ It holds from the feature's next turn on.")]
         /// interactive, auto, or run: what `aop run --mode` and aop.yaml say
         #[arg(value_parser = ["interactive", "auto", "run"])]
         mode: String,
+        /// Makes a retry of this command safe: the same id sets it once
+        #[arg(long)]
+        operation_id: Option<String>,
     },
 }
 
@@ -79,7 +82,9 @@ pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
     match args.command {
         FeaturesCommand::List { status, all } => list(global, status, all),
         FeaturesCommand::Show { feature_id } => show(global, &feature_id),
-        FeaturesCommand::Mode { feature_id, mode } => set(global, &feature_id, &mode),
+        FeaturesCommand::Mode { feature_id, mode, operation_id: operation } => {
+            set(global, &feature_id, &mode, &operation_id(operation.as_deref())?)
+        }
         FeaturesCommand::Create { feature_id, title, spec, operation_id: operation } => {
             let spec = spec.map(|path| read_text(&path)).transpose()?;
             let operation = operation_id(operation.as_deref())?;
@@ -93,12 +98,19 @@ pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
     }
 }
 
-fn set(global: &Global, feature_id: &str, mode: &str) -> CommandResult {
-    let session = Project::find(global)?.open()?;
-    session.call(Tool::FeatureGet, &json!({"feature_id": feature_id}))?;
+/// Writes it into the log, which knows its operation, and sets it.
+fn set(global: &Global, feature_id: &str, mode: &str, operation: &OperationId) -> CommandResult {
     let id = FeatureId::parse(feature_id)?;
-    session.wait(aop_supervisor::set_mode(session.store(), &id, Mode::parse(mode)))?;
-    let envelope = Envelope::success(&json!({"feature_id": id, "execution_mode": mode}));
+    let session = Project::find(global)?.open()?;
+    let note = match mode {
+        "run" => "its execution mode is the run's".to_owned(),
+        mode => format!("its execution mode is {mode}"),
+    };
+    let input = json!({"feature_id": id, "note": note, "operation_id": operation});
+    session.call(Tool::FeatureLogAppend, &input)?;
+    session.wait(aop_supervisor::set_mode(session.store(), &id, Mode::parse(mode), operation))?;
+    let data = json!({"feature_id": id, "execution_mode": mode, "operation_id": operation});
+    let envelope = Envelope::success(&data);
     let text = match mode {
         "run" => format!("{} is run as the run says.", bold(feature_id)),
         mode => format!("{} is {mode} from its next turn on.", bold(feature_id)),

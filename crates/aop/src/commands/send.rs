@@ -3,12 +3,13 @@
 use crate::cli::Global;
 use crate::output::style::{bold, yellow};
 use crate::output::{CommandResult, Reply};
-use crate::project::Project;
-use aop_kernel::ids::FeatureId;
+use crate::project::{Project, Session, operation_id};
+use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_supervisor::{Note, leave_note};
+use aop_supervisor::{Note, leave_note, sent_note};
 use aop_turn::Role;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Leave a note for a worker's next turn
 #[derive(Debug, clap::Args)]
@@ -17,7 +18,8 @@ use serde_json::json;
   aop send --feature-id checkout --role qa \"Try it with an empty cart\"
 
 A note is read at the beginning of the next turn, also of one that begins with an answer, and
-again if that turn fails. It never answers a question: that is `aop answer`.")]
+again if that turn fails. It stands in the feature's log. It never answers a question: that is
+`aop answer`.")]
 pub(crate) struct SendArgs {
     /// The feature's id
     #[arg(long)]
@@ -28,6 +30,9 @@ pub(crate) struct SendArgs {
     /// Whose note it is
     #[arg(long, value_name = "WHO", default_value = "human")]
     from: String,
+    /// Makes a retry of this command safe: the same id leaves one note
+    #[arg(long)]
+    operation_id: Option<String>,
     /// What it says
     text: String,
 }
@@ -48,25 +53,45 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
         let refusal = Refusal::invalid_argument("--from is blank").fact("argument", "from");
         return Err(refusal.hint("name whose note it is, or leave --from out"));
     }
+    let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
-    let feature = session.wait(session.service.feature(&id))?;
-    if feature.status.is_terminal() {
-        let message = format!("feature '{id}' is {}; no turn will read a note", feature.status);
-        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
-            "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
-        ));
-    }
-    let at = session.wait(session.store().now())?;
-    let note = Note { text: args.text.clone(), from: args.from.clone(), at };
-    session.wait(leave_note(session.store(), &id, role, &note))?;
-    let whose = role.map_or("whoever is next".to_owned(), |role| format!("the {role}"));
-    let mut text = format!("The next turn of {} reads it ({whose}).", bold(id.as_str()));
-    if let Some(question) = &feature.open_question_id {
+    let data = leave(&session, &id, role, &operation, args)?;
+    let mut text = format!("The next turn of {} reads it ({}).", bold(id.as_str()), whose(role));
+    if let Some(question) = data["open_question_id"].as_str() {
         text.push_str(&format!(
             "\n{} {id} waits for an answer to {question}, and a note is none: `aop answer`",
             yellow("note:")
         ));
     }
-    let data = json!({"feature_id": id, "role": role, "open_question_id": feature.open_question_id});
     Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// Writes the note into the log, which knows its operation, and leaves it. What the sender is told.
+fn leave(
+    session: &Session,
+    id: &FeatureId,
+    role: Option<Role>,
+    operation: &OperationId,
+    args: &SendArgs,
+) -> Result<Value, Refusal> {
+    let feature = session.wait(session.service.feature(id))?;
+    let sent_before = session.wait(sent_note(session.store(), id, role, operation))?.is_some();
+    if feature.status.is_terminal() && !sent_before {
+        let message = format!("feature '{id}' is {}; no turn will read a note", feature.status);
+        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
+            "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
+        ));
+    }
+    let line = format!("note for {} from {}: {}", whose(role), json!(args.from), args.text);
+    let input = json!({"feature_id": id, "note": line, "operation_id": operation});
+    session.call(Tool::FeatureLogAppend, &input)?;
+    let at = session.wait(session.store().now())?;
+    let note = Note { text: args.text.clone(), from: args.from.clone(), at };
+    let reply = json!({"feature_id": id, "role": role, "open_question_id": feature.open_question_id,
+        "operation_id": operation});
+    session.wait(leave_note(session.store(), id, role, operation, &note, reply))
+}
+
+fn whose(role: Option<Role>) -> String {
+    role.map_or("whoever is next".to_owned(), |role| format!("the {role}"))
 }

@@ -26,7 +26,9 @@ fn step_is_blocked_until_gate_is_answered() {
     let asking = project.spawn(&["packet", "ask", "step.json"]);
     let question = project.opened_question();
     project.answer_to(&question, r#"{"platform": "Web", "token": "hunter2"}"#).data();
-    assert_eq!(wait(asking).data()["gate"], "open");
+    let asked = wait(asking).data();
+    assert_eq!(asked["gate"], "open");
+    assert!(asked["operation_id"].is_string(), "who asks somebody is told the operation: {asked}");
     assert_eq!(project.run(&["packet", "check", "step.json"]).data()["gate"], "open");
     let record: Value =
         serde_json::from_slice(&std::fs::read(project.path("answers/init.json")).unwrap()).unwrap();

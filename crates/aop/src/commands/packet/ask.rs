@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
     let project = Project::find(global)?;
     let packet = load(&args.file, "an instruction packet", Packet::parse)?;
-    let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None)) };
+    let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None, None)) };
     let place = locate(&project, &args.file, gate)?;
     match packet.judge(place.read()?.as_deref()) {
         GateState::Missing => {}
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             let aside = place.move_aside()?;
             talk(&format!("moved the old record to {}", aside.display()));
         }
-        state => return Ok(told(&state, Some(gate))),
+        state => return Ok(told(&state, Some(gate), None)),
     }
     let session = project.open()?;
     let prompt = format!("Before the next step: {}", gate.spec.topic());
@@ -65,12 +65,14 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             if question.is_none() {
                 std::mem::forget(session);
             }
-            return Ok(told(&GateState::Missing, Some(gate)).exit(INTERRUPTED));
+            let operation = Some(&asking.operation);
+            return Ok(told(&GateState::Missing, Some(gate), operation).exit(INTERRUPTED));
         }
     };
+    let operation = Some(&asking.operation);
     let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
     else {
-        return Ok(told(&GateState::Missing, Some(gate)));
+        return Ok(told(&GateState::Missing, Some(gate), operation));
     };
     // Looked up again: the project may have changed while the human thought.
     let place = locate(&session.project, &args.file, gate)?;
@@ -82,5 +84,5 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             closed.delivered(&session)?;
         }
     }
-    Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate)))
+    Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate), operation))
 }

@@ -9,6 +9,7 @@ use crate::output::{CommandResult, Reply};
 use crate::project::Project;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::violation::render;
+use aop_kernel::ids::OperationId;
 use aop_kernel::{Envelope, Refusal};
 use aop_supervisor::Place;
 use clap::Subcommand;
@@ -58,7 +59,7 @@ fn check(global: &Global, file: &Path) -> CommandResult {
             (packet.judge(place.read()?.as_deref()), Some(gate))
         }
     };
-    Ok(told(&state, gate))
+    Ok(told(&state, gate, None))
 }
 
 /// Where a gate's record has to stand.
@@ -67,11 +68,11 @@ fn locate(project: &Project, file: &Path, gate: &Gate) -> Result<Place, Refusal>
         .map_err(|violation| super::spec::invalid(file, "an instruction packet", vec![violation]))
 }
 
-/// The state of a gate, for programs and for people.
-fn told(state: &GateState, gate: Option<&Gate>) -> Reply {
+/// The state of a gate, for programs and for people, and under which operation somebody was asked.
+fn told(state: &GateState, gate: Option<&Gate>, asked: Option<&OperationId>) -> Reply {
     let answer_path = gate.map(|gate| gate.answer_path.as_str());
     let path = bold(&clean(answer_path.unwrap_or_default()));
-    let (data, text, exit) = match state {
+    let (mut data, text, exit) = match state {
         GateState::None => {
             (json!({"gate": "none"}), format!("{} the packet asks nothing", green("no gate:")), 0)
         }
@@ -95,5 +96,8 @@ fn told(state: &GateState, gate: Option<&Gate>) -> Reply {
             3,
         ),
     };
+    if let Some(operation) = asked {
+        data["operation_id"] = json!(operation);
+    }
     Reply::ok(Envelope::success(&data), text).exit(exit)
 }
