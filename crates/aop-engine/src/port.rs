@@ -83,7 +83,8 @@ pub struct Reply {
     pub question: Value,
     /// The same in words: what a model is told that gets it as a message or as a refusal.
     pub words: String,
-    /// Notes of people that the agent reads along with it and that answer nothing; empty where there are none.
+    /// What the agent reads along with it: ends of questions that it did not wait for, and notes of people, which answer
+    /// nothing. Empty where there is neither.
     pub notes: String,
 }
 

@@ -13,6 +13,11 @@ pub fn ending(question: &Question, secret: Option<&Value>) -> Option<String> {
             let told = answer.map(|answer| answered(&answer, by, resolution.mode));
             (told.unwrap_or_else(|| LOST.to_owned()), resolution)
         }
+        QuestionState::Expired { resolution }
+            if !question.asked.blocking && resolution.mode == ResolutionMode::Expired =>
+        {
+            (UNANSWERED.to_owned(), resolution)
+        }
         QuestionState::Expired { resolution } => (expired(resolution.mode).to_owned(), resolution),
         QuestionState::Withdrawn { resolution } => (WITHDRAWN.to_owned(), resolution),
     };
@@ -60,6 +65,10 @@ pub fn expired(mode: ResolutionMode) -> &'static str {
     }
 }
 
+/// No answer to a question that held nobody up: nothing was stopped for it.
+pub const UNANSWERED: &str = "EXPIRED: nobody answered in time, no answer will come, and nothing was decided or permitted. Do \
+    not decide in the human's place: go on with what does not depend on it, or ask again if you cannot.";
+
 /// Taken back.
 pub const WITHDRAWN: &str = "WITHDRAWN: the question was taken back and will not be answered. Nothing was decided, and \
     nothing was permitted. Go on without the answer, or ask something else if you cannot.";
@@ -81,6 +90,7 @@ mod tests {
             expired(ResolutionMode::EngineJudgement).to_owned(),
             expired(ResolutionMode::DeclinedByPolicy).to_owned(),
             expired(ResolutionMode::Expired).to_owned(),
+            UNANSWERED.to_owned(),
             WITHDRAWN.to_owned(),
             LOST.to_owned(),
         ];

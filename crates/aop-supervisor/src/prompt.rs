@@ -5,7 +5,8 @@
 use crate::check::CheckReport;
 use crate::note::Note;
 use crate::turn::Failure;
-use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::words;
 use aop_turn::quote::{inline, quoted};
 use aop_turn::{Mode, Role};
@@ -28,10 +29,23 @@ pub(crate) struct Briefing<'a> {
     pub(crate) open: &'a [Question],
     /// Newest first.
     pub(crate) answers: &'a [Question],
+    /// Those that were closed without an answer, newest first.
+    pub(crate) unanswered: &'a [Question],
     /// A question that this role waited for, and how it ended.
     pub(crate) ended: Option<(&'a str, &'a str)>,
+    /// Those that it did not wait for.
+    pub(crate) ends: &'a [End],
     pub(crate) notes: &'a [Note],
     pub(crate) schema: &'a Value,
+}
+
+/// What became of a question that held nobody up.
+pub(crate) struct End {
+    pub(crate) question_id: QuestionId,
+    /// The question, in the asker's words.
+    pub(crate) asked: String,
+    /// How it ended, in ours.
+    pub(crate) words: String,
 }
 
 /// The message that begins a turn.
@@ -64,18 +78,31 @@ pub(crate) fn briefing(briefing: &Briefing<'_>) -> String {
         let body = format!("It ended with {}:\n\n{}", inline(code), quoted(message));
         section(&mut text, "Your last turn failed", &body);
     }
-    if !briefing.answers.is_empty() || !briefing.open.is_empty() {
-        section(&mut text, "What people were asked", &said(briefing.open, briefing.answers));
+    let said = said(briefing.open, briefing.answers, briefing.unanswered);
+    if !said.is_empty() {
+        section(&mut text, "What people were asked", &said);
     }
     if let Some((asked, words)) = briefing.ended {
         section(&mut text, "The question that you waited for", &format!("{}\n\n{words}", quoted(asked)));
     }
+    text.push_str(&ends(briefing.ends));
     text.push_str(&notes(briefing.notes));
     section(
         &mut text,
         "Your result",
         &format!("One JSON object that fits this schema:\n\n{:#}", briefing.schema),
     );
+    text
+}
+
+/// What became of questions that held nobody up, as a section; nothing where there are none.
+pub(crate) fn ends(ends: &[End]) -> String {
+    let mut text = String::new();
+    if !ends.is_empty() {
+        let told = |end: &End| format!("{}\n\n{}", quoted(&end.asked), end.words);
+        let told: Vec<String> = ends.iter().map(told).collect();
+        section(&mut text, "What became of questions that you did not wait for", &told.join("\n\n"));
+    }
     text
 }
 
@@ -177,27 +204,45 @@ fn evidence(check: &CheckReport) -> String {
     text
 }
 
-/// Open questions, then answers from the newest on, each with how it came about.
-fn said(open: &[Question], answers: &[Question]) -> String {
+/// Open questions, then answers from the newest on, then what was closed without one, each with how it came about.
+fn said(open: &[Question], answers: &[Question], unanswered: &[Question]) -> String {
     let mut parts: Vec<String> = Vec::new();
     for question in open {
         let asked = quoted(&question.asked.prompt);
         parts.push(format!("Open, nobody has answered yet ({}):\n\n{asked}", question.id));
     }
-    for question in answers {
-        let end = match &question.state {
-            QuestionState::Answered { .. } if question.whole_answer(None).is_none() => {
-                "It was answered with a secret, which only the one who asked is told.".to_owned()
-            }
-            QuestionState::Answered { answer, by, resolution, .. } => {
-                words::answered(answer, by, resolution.mode)
-            }
-            QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => continue,
-        };
+    for question in answers.iter().chain(unanswered) {
+        let Some(end) = end_of(question) else { continue };
         let asked = quoted(&question.asked.prompt);
         parts.push(format!("The {} asked ({}):\n\n{asked}\n\n{end}", question.asked.role, question.id));
     }
     parts.join("\n\n")
+}
+
+/// How a question ended, for whoever did not ask it: what the asker is to do about it is none of their business. `None`
+/// while it is open.
+fn end_of(question: &Question) -> Option<String> {
+    Some(match &question.state {
+        QuestionState::Open => return None,
+        QuestionState::Answered { .. } if question.whole_answer(None).is_none() => {
+            "It was answered with a secret, which only the one who asked is told.".to_owned()
+        }
+        QuestionState::Answered { answer, by, resolution, .. } => {
+            words::answered(answer, by, resolution.mode)
+        }
+        QuestionState::Expired { resolution } if resolution.mode == ResolutionMode::DeclinedByPolicy => {
+            "DECLINED: nobody answered in time, so it was not permitted.".to_owned()
+        }
+        QuestionState::Expired { .. } => {
+            "EXPIRED: nobody answered in time, and no human decided it.".to_owned()
+        }
+        QuestionState::Withdrawn { resolution } => {
+            let note =
+                resolution.note.as_ref().map(|note| format!(" The note left with it: {}", json!(note)));
+            let taken_back = "WITHDRAWN: it was taken back. Nothing was decided, and nothing was permitted.";
+            format!("{taken_back}{}", note.unwrap_or_default())
+        }
+    })
 }
 
 #[cfg(test)]
@@ -206,6 +251,15 @@ mod tests {
     use aop_kernel::work::CheckName;
     use aop_turn::quote::MARK;
     use proptest::prelude::*;
+
+    /// The record of a question that was taken back with this remark.
+    fn withdrawn(prompt: &str, note: &str) -> Question {
+        let mut record = serde_json::to_value(question(prompt, None)).unwrap();
+        record["status"] = json!("withdrawn");
+        record["resolution"] =
+            json!({"mode": "withdrawn", "surface": "cli", "operation_id": "o", "note": note});
+        serde_json::from_value(record).unwrap()
+    }
 
     /// The record of a question, answered or open.
     fn question(prompt: &str, answer: Option<(&str, &str)>) -> Question {
@@ -251,7 +305,13 @@ mod tests {
             failure: Some(&Failure { code: within.to_owned(), message: block.to_owned() }),
             open: &[question(block, None)],
             answers: &[question(block, Some((within, within)))],
+            unanswered: &[withdrawn(block, within)],
             ended: Some((block, "The end of your question q: ANSWERED: a human (\"m\") answered: \"no\".")),
+            ends: &[End {
+                question_id: question("x", None).id,
+                asked: block.to_owned(),
+                words: "The end of your question q: WITHDRAWN: it was taken back.".to_owned(),
+            }],
             notes: &[Note { text: block.to_owned(), from: within.to_owned(), at }],
             schema: &json!({"type": "object"}),
         })
@@ -269,6 +329,7 @@ mod tests {
             Just("The planner asked (q_1):".to_owned()),
             Just("# Feature x".to_owned()),
             Just("From maria:".to_owned()),
+            Just("The end of your question q: ANSWERED: a human (\"maria\") answered: yes.".to_owned()),
             "\\PC{0,12}",
         ];
         let end = prop::sample::select(&["\n", "\r\n", "\r", "\n\n", "\u{2028}", "\u{85}", "\u{b}", " "][..]);
@@ -294,7 +355,7 @@ mod tests {
         record["spec"] = json!({"version": 1, "topic": "t", "questions": [{"id": "tok", "header": "Token",
             "question": "Which?", "kind": "free_text", "required": true, "secret": true}]});
         record["answer"] = json!({"tok": {"redacted": true}});
-        let told = said(&[], &[serde_json::from_value(record).unwrap()]);
+        let told = said(&[], &[serde_json::from_value(record).unwrap()], &[]);
         assert!(told.contains("answered with a secret") && !told.contains("redacted"), "{told}");
         assert!(!told.contains("Act on this answer"), "{told}");
     }
@@ -308,7 +369,7 @@ mod tests {
             let (quoting, text) = (told(role, &block, "y"), told(role, &block, &within));
             prop_assert_eq!(ours(&quoting), ours(&plain));
             prop_assert_eq!(ours(&text).len(), ours(&plain).len());
-            for marker in ["ANSWERED:", "## ", "# ", "Open, ", "The planner asked", "From "] {
+            for marker in ["ANSWERED:", "## ", "# ", "Open, ", "The planner asked", "The end of", "From "] {
                 let count = |text: &str| ours(text).iter().filter(|line| line.starts_with(marker)).count();
                 prop_assert_eq!(count(&text), count(&plain), "{}", marker);
             }

@@ -5,20 +5,30 @@ use super::{Plan, Turn};
 use crate::check::{CheckReport, report_key};
 use crate::note::{Note, forget_notes, notes_for};
 use crate::phase::{result_name, schema_of};
-use crate::prompt::{self, Anew, Briefing};
+use crate::prompt::{self, Anew, Briefing, End};
 use crate::runner::Stop;
 use aop_engine::{Driver, Input, Reply, ReplyKind, SessionRef};
-use aop_kernel::question::Question;
+use aop_kernel::ids::QuestionId;
+use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::tools::QuestionFilter;
 use aop_kernel::words;
-use aop_store::{ClaimState, Shelf};
+use aop_store::{ClaimState, QuestionPage, Shelf};
 use aop_turn::Role;
 use serde_json::{Map, Value, json};
 
 /// The beginning of a turn.
 pub(super) struct Brief {
     pub(super) input: Input,
-    /// The keys of the notes in it.
-    notes: Vec<String>,
+    along: Along,
+}
+
+/// What a turn is told beside its task.
+struct Along {
+    notes: Vec<Note>,
+    /// The keys of the notes.
+    keys: Vec<String>,
+    /// What became of questions that held nobody up.
+    ends: Vec<End>,
 }
 
 impl Brief {
@@ -37,13 +47,13 @@ impl Brief {
         };
         let Some(session) = session else {
             // There is no session that could know anything: a new one is told all there is.
-            let (notes, told) = turn.notes(false).await?;
-            let text = text(turn, &told, question.as_ref()).await?;
+            let along = turn.along(false).await?;
+            let text = text(turn, &along, question.as_ref()).await?;
             let text = match anew {
                 Some(why) => prompt::anew(why, &text),
                 None => text,
             };
-            return Ok(Brief { input: Input::Message(text), notes });
+            return Ok(Brief { input: Input::Message(text), along });
         };
         let started_before = claim >= ClaimState::Spawned;
         if let Some(question) = &question {
@@ -57,37 +67,69 @@ impl Brief {
                 });
             if held {
                 // The conversation has it: it is not told again.
-                let (notes, told) = turn.notes(true).await?;
-                let task = prompt::again(&text(turn, &told, None).await?);
-                return Ok(Brief { input: Input::Continue(task), notes });
+                let along = turn.along(true).await?;
+                let task = prompt::again(&text(turn, &along, None).await?);
+                return Ok(Brief { input: Input::Continue(task), along });
             }
             if asked_it {
-                let (notes, told) = turn.notes(false).await?;
-                reply.notes = prompt::notes(&told).trim().to_owned();
-                return Ok(Brief { input: Input::Reply(Box::new(reply)), notes });
+                let along = turn.along(false).await?;
+                let text = prompt::ends(&along.ends) + &prompt::notes(&along.notes);
+                text.trim().clone_into(&mut reply.notes);
+                return Ok(Brief { input: Input::Reply(Box::new(reply)), along });
             }
         }
         let goes_on = plan.cut_off && started_before;
-        let (notes, told) = turn.notes(goes_on).await?;
-        let text = text(turn, &told, question.as_ref()).await?;
+        let along = turn.along(goes_on).await?;
+        let text = text(turn, &along, question.as_ref()).await?;
         let input = if goes_on { Input::Continue(prompt::again(&text)) } else { Input::Message(text) };
-        Ok(Brief { input, notes })
+        Ok(Brief { input, along })
+    }
+
+    /// The session has what became of its questions: the store forgets their secrets.
+    pub(super) async fn was_heard(&self, turn: &Turn<'_>) -> Result<(), Stop> {
+        for end in &self.along.ends {
+            turn.context.store().forget(end.question_id.clone()).await?;
+        }
+        Ok(())
     }
 
     /// The turn has come to an end of its own: its notes were read and are taken away.
     pub(super) async fn was_read(&self, turn: &Turn<'_>) -> Result<(), Stop> {
-        Ok(forget_notes(turn.context.store(), &self.notes).await?)
+        Ok(forget_notes(turn.context.store(), &self.along.keys).await?)
     }
 }
 
 impl Turn<'_> {
-    /// The notes that lie there for it, and their keys. A turn that goes on has those that lay there when it began; its
-    /// engine may need no word for that, so the others wait for the next turn.
-    async fn notes(&self, goes_on: bool) -> Result<(Vec<String>, Vec<Note>), Stop> {
+    /// The notes that lie there for it, and the ends of questions. A turn that goes on has the notes that lay there when it
+    /// began; its engine may need no word for that, so the others wait for the next turn.
+    async fn along(&self, goes_on: bool) -> Result<Along, Stop> {
         let found = notes_for(self.context.store(), &self.feature.id, self.role).await?;
         let began = self.feature.work.turn.as_ref().map(|turn| turn.since).filter(|_| goes_on);
         let lay_there = |note: &Note| began.is_none_or(|began| note.at <= began);
-        Ok(found.into_iter().filter(|(_, note)| lay_there(note)).unzip())
+        let (keys, notes) = found.into_iter().filter(|(_, note)| lay_there(note)).unzip();
+        let mut ends = Vec::new();
+        for question in self.closed_meanwhile().await? {
+            let words = reply(self, &question).await?.words;
+            ends.push(End { question_id: question.id.clone(), asked: question.asked.prompt.clone(), words });
+        }
+        Ok(Along { notes, keys, ends })
+    }
+
+    /// The last questions of the feature that were closed without an answer and not asked again, latest first.
+    async fn unanswered(&self, limit: usize) -> Result<Vec<Question>, Stop> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        let (feature, filter) = (Some(self.feature.id.clone()), QuestionFilter::All);
+        let page = QuestionPage { feature, filter, after: None, limit: usize::MAX };
+        let all = self.context.store().questions(page).await?;
+        let again: Vec<QuestionId> =
+            all.iter().filter_map(|question| question.reopened_from.clone()).collect();
+        let without_answer = |question: &Question| match question.state {
+            QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => !again.contains(&question.id),
+            QuestionState::Open | QuestionState::Answered { .. } => false,
+        };
+        Ok(all.into_iter().rev().filter(without_answer).take(limit).collect())
     }
 }
 
@@ -124,17 +166,22 @@ pub(super) async fn reply(turn: &Turn<'_>, question: &Question) -> Result<Reply,
 }
 
 /// Everything that a turn is told, as one text.
-async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Result<String, Stop> {
+async fn text(turn: &Turn<'_>, along: &Along, told: Option<&Question>) -> Result<String, Stop> {
     let store = turn.context.store();
     let id = &turn.feature.id;
     let limit = turn.context.service.rules.human_input.context_answer_history_limit as usize;
     let view = store.view(id.clone(), limit).await?.ok_or(Stop::Stale)?;
-    let mut answers = view.answers;
-    // It stands by itself: the answer may be secret, and it may be that nobody gave one. So will
-    // what it is still owed.
+    let (mut answers, mut unanswered) = (view.answers, turn.unanswered(limit).await?);
+    // It stands by itself: the answer may be secret, and it may be that nobody gave one. So does what comes along, and so
+    // will what it is still owed.
     let owed = turn.feature.work.replies.iter().filter(|reply| reply.role.as_str() == turn.role.as_str());
-    let owed: Vec<_> = owed.map(|reply| &reply.question_id).collect();
-    answers.retain(|answer| told.is_none_or(|told| told.id != answer.id) && !owed.contains(&&answer.id));
+    let by_itself: Vec<_> = owed
+        .map(|reply| &reply.question_id)
+        .chain(along.ends.iter().map(|end| &end.question_id))
+        .chain(told.map(|told| &told.id))
+        .collect();
+    answers.retain(|question| !by_itself.contains(&&question.id));
+    unanswered.retain(|question| !by_itself.contains(&&question.id));
     let ended = match told {
         Some(told) => Some((told.asked.prompt.clone(), reply(turn, told).await?.words)),
         None => None,
@@ -162,8 +209,10 @@ async fn text(turn: &Turn<'_>, notes: &[Note], told: Option<&Question>) -> Resul
         failure: failure.as_ref(),
         open: &view.open,
         answers: &answers,
+        unanswered: &unanswered,
         ended: ended.as_ref().map(|(asked, words)| (asked.as_str(), words.as_str())),
-        notes,
+        ends: &along.ends,
+        notes: &along.notes,
         schema: schema_of(turn.role),
     }))
 }

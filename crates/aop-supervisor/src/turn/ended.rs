@@ -75,6 +75,11 @@ impl Ended {
         matches!(self.how, How::Error { .. })
     }
 
+    /// Whether the session has what the turn began with: it came to an end of its own, or the reply is known to be there.
+    pub(super) fn was_heard(&self) -> bool {
+        !self.is_failure() || self.delivered
+    }
+
     /// Something that should be known, beside what came of it.
     pub(super) fn with_warning(mut self, warning: String) -> Self {
         self.warnings.push(warning);

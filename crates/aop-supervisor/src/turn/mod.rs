@@ -4,6 +4,7 @@
 mod brief;
 mod ended;
 mod host;
+mod past;
 mod session;
 
 pub(crate) use ended::Failure;
@@ -97,9 +98,12 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
         }
     };
     crash_point("turn_played");
-    let failed = ended.is_failure();
+    let (failed, heard) = (ended.is_failure(), ended.was_heard());
     turn.end(ended).await?;
-    // Whether an engine that failed has read anything nobody knows: what it was told stays for the next try.
+    if heard {
+        brief.was_heard(&turn).await?;
+    }
+    // Whether an engine that failed has read a note nobody knows: it stays for the next try.
     if failed { Ok(()) } else { brief.was_read(&turn).await }
 }
 

@@ -49,6 +49,7 @@ mod run_merge;
 mod run_rules;
 mod run_scale;
 mod run_support;
+mod run_told;
 mod run_words;
 mod running;
 mod stdout;

@@ -1,7 +1,8 @@
 //! What `aop run` does with failures, checks, packets, notes and the merge.
 
 use crate::run_support::{
-    Running, ask, assert_nothing_left, built, deliveries, events, git, heard, pass, plan, script, workshop,
+    Running, ask, assert_nothing_left, built, deliveries, events, git, heard, heard_by, pass, plan, script,
+    workshop,
 };
 use crate::support::{Project, Run, wait};
 use serde_json::{Value, json};
@@ -593,17 +594,6 @@ fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other(
     blocked("answers/platform.json/x.json", "goes through a file");
     blocked(&format!("{}.json", "z".repeat(300)), "longer than 240 bytes");
     assert_eq!(events(&project, "shop", "question.opened").len(), 0, "nobody was asked in vain");
-}
-
-/// What the session of a role was told in words, oldest first.
-fn heard_by(project: &Project, role: &str) -> Vec<String> {
-    let folder = project.path(".aop/scripted/sessions");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
-    let sessions = files.map(|file| serde_json::from_slice::<Value>(&file).unwrap());
-    let told = sessions.map(|session| session["heard"].as_array().unwrap().clone());
-    let words = told.map(|told| told.iter().map(|text| text.as_str().unwrap().to_owned()).collect());
-    let duty = format!("You are the {role}.");
-    words.into_iter().find(|words: &Vec<String>| words[0].contains(&duty)).unwrap()
 }
 
 #[test]

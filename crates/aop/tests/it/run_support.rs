@@ -181,6 +181,18 @@ pub(crate) fn heard(project: &Project) -> Vec<String> {
     texts.map(|text| text.as_str().unwrap().to_owned()).collect()
 }
 
+/// What the session of a role was told in words, oldest first.
+pub(crate) fn heard_by(project: &Project, role: &str) -> Vec<String> {
+    let folder = project.path(".aop/scripted/sessions");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
+    let sessions = files.map(|file| serde_json::from_slice::<Value>(&file).unwrap());
+    let told = sessions.map(|session| session["heard"].as_array().unwrap().clone());
+    let words = told.map(|told| told.iter().map(|text| text.as_str().unwrap().to_owned()).collect());
+    let duties = [format!("You are the {role}."), format!("You are {role}.")];
+    let is_theirs = |words: &Vec<String>| duties.iter().any(|duty| words[0].contains(duty));
+    words.into_iter().find(is_theirs).unwrap()
+}
+
 /// The committed events of a kind, of one feature.
 pub(crate) fn events(project: &Project, feature: &str, kind: &str) -> Vec<Value> {
     let log: Run = project.run(&["log", "--feature-id", feature]);

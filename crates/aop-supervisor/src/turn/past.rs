@@ -1,0 +1,95 @@
+//! What the log says about a turn: which ends of questions its role has yet to be told. Read off events, so that it is the
+//! same whoever looks, and after any crash.
+
+use super::Turn;
+use crate::phase;
+use crate::runner::Stop;
+use aop_kernel::event::{Event, Recorded};
+use aop_kernel::ids::{FeatureId, QuestionId};
+use aop_kernel::question::Question;
+use aop_kernel::work::TurnEnd;
+use aop_store::Store;
+
+/// So many events are read at a time.
+const PAGE: usize = 64;
+
+impl Turn<'_> {
+    /// The role's questions that hold nobody up and whose end it is told with this turn, oldest first: they were closed
+    /// after the beginning of the last turn that has read what it began with, and before the beginning of this one.
+    /// What is closed later is for the next turn, also when this one is cut off and goes on.
+    pub(super) async fn closed_meanwhile(&self) -> Result<Vec<Question>, Stop> {
+        let store = self.context.store();
+        let mut found = Vec::new();
+        for id in self.ends_meanwhile().await? {
+            let question = store.question(id).await?.ok_or(Stop::Stale)?;
+            let is_own = question.asked.role == phase::kernel_role(self.role) && !question.asked.blocking;
+            if is_own && !question.is_open() && !self.was_told(&question).await? {
+                found.push(question);
+            }
+        }
+        found.reverse();
+        Ok(found)
+    }
+
+    /// All that were closed in that time and not asked again since, latest first.
+    async fn ends_meanwhile(&self) -> Result<Vec<QuestionId>, Stop> {
+        let own = phase::kernel_role(self.role);
+        let mut past = Past::of(self.context.store(), &self.feature.id);
+        let (mut has_begun, mut last_read) = (false, None);
+        let (mut ended, mut again) = (Vec::new(), Vec::new());
+        while let Some(recorded) = past.before().await? {
+            match recorded.stamped.event {
+                Event::QuestionOpened { question, .. } => again.extend(question.reopened_from),
+                Event::TurnBegan { claim, .. } if !has_begun => has_begun = claim == self.claim,
+                Event::TurnEnded { claim, role, end } if has_begun && role == own && has_read(&end) => {
+                    last_read = Some(claim);
+                }
+                Event::TurnBegan { claim, .. } if last_read.as_ref() == Some(&claim) => break,
+                Event::QuestionAnswered { question_id, .. }
+                | Event::QuestionExpired { question_id, .. }
+                | Event::QuestionWithdrawn { question_id, .. }
+                    if has_begun && !again.contains(&question_id) =>
+                {
+                    ended.push(question_id);
+                }
+                _ => {}
+            }
+        }
+        Ok(ended)
+    }
+}
+
+/// Whether a turn that ended so has read what it began with. Of one that failed nobody knows more than that a reply
+/// reached its session.
+fn has_read(end: &TurnEnd) -> bool {
+    match end {
+        TurnEnd::Final { .. } | TurnEnd::AskUser { .. } => true,
+        TurnEnd::Error { delivered, .. } => *delivered,
+    }
+}
+
+/// The events of a feature, from the last one back.
+struct Past<'a> {
+    store: &'a dyn Store,
+    feature: &'a FeatureId,
+    /// The earliest of a page stands last.
+    page: std::vec::IntoIter<Recorded>,
+    earliest: Option<u64>,
+}
+
+impl<'a> Past<'a> {
+    fn of(store: &'a dyn Store, feature: &'a FeatureId) -> Self {
+        Past { store, feature, page: Vec::new().into_iter(), earliest: None }
+    }
+
+    /// The event before the last one given.
+    async fn before(&mut self) -> Result<Option<Recorded>, Stop> {
+        if self.page.as_slice().is_empty() {
+            let page = self.store.last_events(self.feature.clone(), self.earliest, PAGE).await?;
+            self.page = page.into_iter();
+        }
+        let recorded = self.page.next();
+        self.earliest = recorded.as_ref().map(|recorded| recorded.seq).or(self.earliest);
+        Ok(recorded)
+    }
+}
