@@ -174,7 +174,7 @@ impl Turn<'_> {
         let caller = Caller::new(KernelRole::Orchestrator);
         let rules = &self.context.service.rules;
         let (tool, arguments) = (Tool::QuestionCreate, Value::Object(arguments));
-        let id = self.ask_operation("text")?;
+        let id = self.text_operation()?;
         let recorded = match own_request(tool, &caller, &arguments, id, SURFACE, rules) {
             Ok(request) => {
                 let request = match self.engine_ref(None).await? {
@@ -238,9 +238,9 @@ impl Turn<'_> {
         format!("{}-{}", phase::kernel_role(self.role), self.feature.id)
     }
 
-    /// The operation of a question of this turn: the same call is the same question.
-    pub(super) fn ask_operation(&self, call: &str) -> Result<OwnId, Refusal> {
-        ask_operation(&self.claim, call)
+    /// The operation of the question that this turn asks in words: with it the turn ends, so there is one.
+    pub(super) fn text_operation(&self) -> Result<OwnId, Refusal> {
+        ask_operation(&self.claim, "text")
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     let driver = (context.drivers)(engine).map_err(|error| unavailable(&error, stored.is_some()))?;
     let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
     if plan.cut_off
-        && let Some(question) = turn.owed_question().await?
+        && let Some(question) = turn.question_of_before().await?
     {
         // It had asked when it was cut off: that is its outcome, whatever else it did.
         return turn.end(Ended::asked(&question)).await;
@@ -262,6 +262,15 @@ impl Turn<'_> {
             process: report.process,
         };
         judge(&report.turn, &rules)
+    }
+
+    /// What a turn that was cut off had asked by then. Asked in words it is its end, also when nobody waits for it: what
+    /// the engine would say now may be something else.
+    async fn question_of_before(&self) -> Result<Option<Question>, Stop> {
+        match self.owed_question().await? {
+            Some(question) => Ok(Some(question)),
+            None => self.asked_in_words().await,
+        }
     }
 
     /// A blocking question that was committed for this turn and whose end its session has not been told.

@@ -1,5 +1,5 @@
-//! What the log says about a turn: which ends of questions its role has yet to be told. Read off events, so that it is the
-//! same whoever looks, and after any crash.
+//! What the log says about a turn: which ends of questions its role has yet to be told, and what it asked in words
+//! before it was cut off. Read off events, so that it is the same whoever looks, and after any crash.
 
 use super::Turn;
 use crate::phase;
@@ -56,6 +56,24 @@ impl Turn<'_> {
             }
         }
         Ok(ended)
+    }
+
+    /// The question that this turn asked in words, if it came so far.
+    pub(super) async fn asked_in_words(&self) -> Result<Option<Question>, Stop> {
+        let operation = self.text_operation()?.into_operation();
+        let mut past = Past::of(self.context.store(), &self.feature.id);
+        while let Some(recorded) = past.before().await? {
+            match recorded.stamped.event {
+                Event::QuestionOpened { question, .. }
+                    if recorded.stamped.operation_id.as_ref() == Some(&operation) =>
+                {
+                    return Ok(self.context.store().question(question.id).await?);
+                }
+                Event::TurnBegan { claim, .. } if claim == self.claim => break,
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 }
 

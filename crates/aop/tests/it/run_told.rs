@@ -1,7 +1,8 @@
-//! What `aop run` tells a worker of questions that it did not wait for.
+//! What `aop run` tells a worker of questions that it did not wait for, and what becomes of one that a killed turn asked
+//! in words.
 
 use crate::run_rules::spec;
-use crate::run_support::{Running, ask, built, deliveries, heard_by, script, workshop};
+use crate::run_support::{Running, ask, built, deliveries, events, heard_by, plan, script, workshop};
 use crate::support::Project;
 use serde_json::{Value, json};
 
@@ -138,4 +139,33 @@ fn a_secret_that_held_nobody_up_reaches_its_asker_and_is_forgotten() {
     assert!(heard_by(&project, "builder")[1].contains("{\"token\":\"hush\"}"));
     assert_eq!(project.kept_secret(&first["question_id"]), None);
     assert!(!heard_by(&project, "qa")[0].contains("hush"));
+}
+
+#[test]
+fn a_turn_that_was_killed_after_it_asked_in_words_ends_with_that_question_whatever_it_would_say_now() {
+    let request = |prompt: &str, blocking: bool| {
+        let ask = json!({"action": "ask_user_input", "prompt": prompt, "blocking": blocking});
+        json!({"ask_prose": format!("Hm.\n{}", json!({"type": "REQUEST", "request": ask}))})
+    };
+    for blocking in [true, false] {
+        let project = workshop(ROOM);
+        script(&project, "shop", &json!({"planner": [request("Which colour?", blocking), plan()]}));
+        let dies = [("AOP_CRASH_AT", "turn_judged")];
+        let (code, _) = Running::start_with(&project, &[&spec(&project, "shop")], &dies).end();
+        assert_eq!(code, None);
+        // What was said is lost with the conversation; another one would ask something else.
+        std::fs::remove_dir_all(project.path(".aop/scripted/sessions")).unwrap();
+        script(&project, "shop", &json!({"planner": [request("Which size?", false), plan()]}));
+        project.answer_to(&questions(&project)[0], "red").data();
+        let mut run = Running::start(&project, &[]);
+        let another = run.question("shop");
+        project.answer_to(&another, "large").data();
+        assert_eq!(run.end().0, Some(0), "blocking: {blocking}");
+        let ended = events(&project, "shop", "turn.ended");
+        let outcomes: Vec<&Value> = ended.iter().map(|event| &event["end"]["outcome"]).collect();
+        assert_eq!(outcomes, ["ask_user", "ask_user", "final", "final", "final"], "blocking: {blocking}");
+        assert_eq!(ended[0]["end"]["question_id"], questions(&project)[0]["question_id"]);
+        let told = &heard_by(&project, "planner")[0];
+        assert!(told.contains("answered: \"red\"."), "blocking: {blocking}: {told}");
+    }
 }
