@@ -42,6 +42,11 @@ impl QuestionType {
         }
     }
 
+    /// The one that these arguments of a question name.
+    pub fn named_in(arguments: &Value) -> Option<Self> {
+        Self::deserialize(&arguments["question_type"]).ok()
+    }
+
     /// Whether whoever answers gives a permission or takes a risk: not by a key too many, and having seen every sign.
     pub fn grants(self) -> bool {
         match self {

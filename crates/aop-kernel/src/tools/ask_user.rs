@@ -8,6 +8,7 @@ use super::schema::{blocking, closed_object, flag, object, question_id, question
 use crate::envelope::Refusal;
 use crate::ids::{OperationId, QuestionId};
 use crate::own::{OwnId, OwnOperation};
+use crate::question::QuestionType;
 use crate::role::Caller;
 use serde_json::{Value, json};
 
@@ -69,6 +70,11 @@ impl AskUser {
         let asked = json!({"prompt": prompt, "expected_answer": expected, "spec": spec,
             "question_type": question_type, "details": details, "blocking": blocking});
         Ok(AskUser { prompt, asked })
+    }
+
+    /// Whether it asks for a permission, or for a risk to be taken.
+    pub fn grants(&self) -> bool {
+        QuestionType::named_in(&self.asked).is_some_and(QuestionType::grants)
     }
 
     /// The operation id of this call.

@@ -30,7 +30,7 @@ impl Handler {
     ) -> Result<Told, Refusal> {
         let ask = AskUser::parse(input)?;
         if let Some(why) = self.engine.as_ref().and_then(|engine| engine.refuses.as_ref()) {
-            return Ok(Told::Envelope(Envelope::success(&words::refused(why))));
+            return Ok(Told::Envelope(Envelope::success(&words::refused(why, ask.grants()))));
         }
         let client = self.session(context);
         let question = match context.meta.get(TOOL_USE_ID).and_then(Value::as_str) {

@@ -25,10 +25,16 @@ pub(super) fn withheld(question: &Question) -> Value {
     data
 }
 
-/// The same where nobody may be asked: there is no question then.
-pub(super) fn refused(why: &str) -> Value {
+/// The same where nobody may be asked: there is no question then. Permission is never assumed, whatever the engine is
+/// told of other questions.
+pub(super) fn refused(why: &str, grants: bool) -> Value {
+    let why = if grants { NOT_PERMITTED } else { why };
     json!({"status": "declined", "text": format!("DECLINED: {why}")})
 }
+
+/// Nobody may be asked who could permit it.
+const NOT_PERMITTED: &str = "nobody can be asked who could permit this, so it is not permitted. Go on without it, or stop \
+    and say what is missing.";
 
 /// Answered, and not for this client.
 const WITHHELD: &str = "SECRET: the question was answered with a secret that only its asker is shown. Do not guess it. If \

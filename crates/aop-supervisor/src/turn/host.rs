@@ -8,11 +8,11 @@ use super::session::{self, Kept};
 use crate::SURFACE;
 use crate::phase;
 use crate::runner::{Context, Stop};
-use aop_engine::words::{NO_MORE, NOBODY};
+use aop_engine::words::{NO_MORE, NOBODY, NOT_PERMITTED};
 use aop_engine::{Asked, Host, HostError, Pending, Progress, Reply, SessionRef};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
-use aop_kernel::question::{EngineRef, Question};
+use aop_kernel::question::{EngineRef, Question, QuestionType};
 use aop_kernel::role::Caller;
 use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
@@ -142,7 +142,7 @@ impl TurnHost {
         let settings = &self.context.settings;
         let turn = self.turn();
         if self.mode == Mode::Auto {
-            return Ok(Asked::Refused(NOBODY.to_owned()));
+            return Ok(Asked::Refused(nobody_for(&arguments).to_owned()));
         }
         if self.attempt >= settings.max_attempt {
             return Ok(Asked::Refused(NO_MORE.to_owned()));
@@ -215,6 +215,12 @@ impl TurnHost {
     }
 }
 
+/// What an engine is told that asks where nobody may be asked: permission is never assumed.
+fn nobody_for(arguments: &Value) -> &'static str {
+    let grants = QuestionType::named_in(arguments).is_some_and(QuestionType::grants);
+    if grants { NOT_PERMITTED } else { NOBODY }
+}
+
 fn refused(refusal: &Refusal) -> String {
     format!("Your question was not taken: {}. {}", inline(&refusal.message), inline(&refusal.hint))
 }
@@ -242,5 +248,23 @@ impl Host for TurnHost {
             Progress::Said(text) => self.context.say(&self.feature.id, &text),
             Progress::Uses(tool) => self.context.say(&self.feature.id, &format!("uses {tool}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nobody_may_be_asked_permission_is_never_assumed() {
+        for (asked, told) in [
+            ("clarification", NOBODY),
+            ("external_decision", NOBODY),
+            ("permission_override", NOT_PERMITTED),
+            ("risk_ack", NOT_PERMITTED),
+        ] {
+            assert_eq!(nobody_for(&json!({"question_type": asked})), told, "{asked}");
+        }
+        assert_eq!(nobody_for(&json!({"prompt": "Which?"})), NOBODY);
     }
 }

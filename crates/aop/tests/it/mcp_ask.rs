@@ -207,6 +207,10 @@ fn where_nobody_may_be_asked_the_call_is_declined_and_there_is_no_question() {
     let mut client = Client::start_with(&project, &[], &variables, &json!({}));
     let told = client.data("ask_user", &choice());
     assert_eq!(told, json!({"status": "declined", "text": "DECLINED: Nobody is available."}));
+    for grant in ["permission_override", "risk_ack"] {
+        let told = client.data("ask_user", &json!({"prompt": "May I?", "question_type": grant}));
+        assert!(told["text"].as_str().unwrap().contains("not permitted"), "{grant}: {told}");
+    }
     assert_eq!(open_questions(&project), Vec::<Value>::new());
 }
 
