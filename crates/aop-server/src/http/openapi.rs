@@ -104,7 +104,18 @@ fn table() -> Vec<Route> {
         listed["required"] = json!(["items", "next_cursor"]);
         listed
     };
-    let changed = || json!({"type": "object", "properties": {"operation_id": {"type": "string"}}, "required": ["operation_id"]});
+    // What a change leaves behind, beside what it says of itself.
+    let changed = |own: Value| {
+        let mut properties = json!({"operation_id": operation(), "question_id": pattern("question_id"),
+            "feature_status": names(Status::ALL.iter().map(|status| status.as_str()).collect())});
+        for (name, schema) in own.as_object().into_iter().flatten() {
+            properties[name] = schema.clone();
+        }
+        let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+        json!({"type": "object", "properties": properties, "required": required})
+    };
+    let resumes = || json!({"type": ["string", "null"], "description": "Where the feature goes on; null when it did not wait."});
+    let now = |status: &str| json!({"status": {"const": status}});
     let mut ask = Tool::QuestionCreate.input_schema();
     ask["required"] = json!(["prompt"]);
     let mut routes = vec![
@@ -116,7 +127,7 @@ fn table() -> Vec<Route> {
             .query("limit", whole(1, questions::LARGEST_PAGE as u64))
             .query("cursor", pattern("question_id"))
             .refusals(&[ErrorCode::FeatureNotFound, ErrorCode::ForbiddenForRole]),
-        Route::post("/api/v1/questions", "Asks a human and returns at once.", ask, changed()).refusals(OF_TOOL),
+        Route::post("/api/v1/questions", "Asks a human and returns at once.", ask, changed(json!({"status": {"const": "open"}, "resume_status": resumes()}))).refusals(OF_TOOL),
         Route::get("/api/v1/questions/{question_id}", "One question.", question()).refusals(OF_QUESTION),
         Route::get("/api/v1/questions/{question_id}/wait", "The question when it is closed, or as it stands after that time.", question())
             .query("timeout_s", whole(0, questions::LONGEST_WAIT as u64))
@@ -127,17 +138,17 @@ fn table() -> Vec<Route> {
                 "/api/v1/questions/{question_id}/answer",
                 "Answers. A token with a name answers under its name.",
                 closed(json!({"answer": {"description": "Text, an object, or a list for several choices."}, "answered_by": text(), "operation_id": operation()}), &["answer"]),
-                changed(),
+                changed(json!({"question_status": {"const": "answered"}, "feature_id": pattern("feature_id"), "resume_status": resumes(), "resumed": {"type": "boolean"}})),
             )
             .refusals(OF_CHANGE)
         },
         Route {
             headers: &["Idempotency-Key", "If-Match"],
-            ..Route::post("/api/v1/questions/{question_id}/withdraw", "Takes an open question back.", note(), changed()).refusals(OF_CHANGE)
+            ..Route::post("/api/v1/questions/{question_id}/withdraw", "Takes an open question back.", note(), changed(now("withdrawn"))).refusals(OF_CHANGE)
         },
         Route {
             headers: &["Idempotency-Key", "If-Match"],
-            ..Route::post("/api/v1/questions/{question_id}/reopen", "Asks an expired or withdrawn question again.", note(), changed()).refusals(OF_CHANGE)
+            ..Route::post("/api/v1/questions/{question_id}/reopen", "Asks an expired or withdrawn question again.", note(), changed(now("open"))).refusals(OF_CHANGE)
         },
         Route::get("/api/v1/features", "The features; an agent sees its own.", items(feature()))
             .query("status", names(Status::ALL.iter().map(|status| status.as_str()).collect()))

@@ -3,6 +3,7 @@
 use crate::http_client::Server;
 use crate::support::Project;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 #[test]
 fn the_committed_document_is_the_generated_one() {
@@ -34,6 +35,30 @@ fn every_address_of_the_document_is_served_and_says_what_it_should() {
             assert!(![404, 405].contains(&answer.status), "{method} {path}: {answer:?}");
         }
     }
+}
+
+#[test]
+fn what_a_change_says_is_what_the_document_says_of_it() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let document = aop_server::openapi();
+    let change = |path: &str, id: &str, body: &Value| {
+        let said = server.send("POST", &path.replace("{question_id}", id), body).data();
+        let schema =
+            &document["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let of_data = &schema["properties"]["data"]["properties"];
+        let names = |object: &Value| object.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
+        assert_eq!(names(&said), names(of_data), "{path}");
+        for (name, schema) in of_data.as_object().unwrap() {
+            assert!(schema.get("const").is_none_or(|value| *value == said[name]), "{path} {name}: {said}");
+        }
+        said["question_id"].as_str().unwrap().to_owned()
+    };
+    let asked = json!({"feature_id": "shop", "prompt": "Which?"});
+    let id = change("/api/v1/questions", "", &asked);
+    change("/api/v1/questions/{question_id}/withdraw", &id, &json!({}));
+    let again = change("/api/v1/questions/{question_id}/reopen", &id, &json!({}));
+    change("/api/v1/questions/{question_id}/answer", &again, &json!({"answer": "this"}));
 }
 
 #[test]
