@@ -50,7 +50,9 @@ pub(crate) fn settings_json(data: &[u8]) {
 pub(crate) fn settings_toml(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let table = ["mcp_servers", "aop"];
-    let keys = [("command", toml_edit::Value::from("aop"))];
+    // What is listed there is kept, whatever it is.
+    let list = toml::list(&text, table, "env_vars").unwrap_or_default();
+    let keys = [("command", toml_edit::Value::from("aop")), ("env_vars", list.into())];
     let Ok(once) = toml::set(&text, table, &keys) else { return };
     assert_eq!(toml::set(&once, table, &keys).as_ref(), Ok(&once));
     assert!(toml::remove(&once, table).is_ok());

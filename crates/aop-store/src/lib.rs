@@ -19,6 +19,7 @@ mod rows;
 mod service;
 mod shelf;
 mod sqlite;
+mod variable;
 mod wakes;
 pub mod worktree;
 
@@ -39,3 +40,4 @@ pub use record::Record;
 pub use service::{Items, Service, fresh_operation};
 pub use shelf::{Expect, Shelf};
 pub use sqlite::SqliteStore;
+pub use variable::variable;

@@ -6,7 +6,7 @@
 
 use crate::config::StoreChoice;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{PostgresOptions, PostgresStore, SqliteStore, Store, SystemClock, TimeSource};
+use aop_store::{PostgresOptions, PostgresStore, SqliteStore, Store, SystemClock, TimeSource, variable};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,13 +42,13 @@ pub(crate) enum Place {
 impl Place {
     /// The place that the settings name.
     pub(crate) fn of(dir: &Path, choice: &StoreChoice) -> Result<Self, Refusal> {
-        match std::env::var(VARIABLE) {
-            Ok(text) if !text.is_empty() => {
+        match variable(VARIABLE) {
+            Some(text) => {
                 let choice = StoreChoice::parse(&text)
                     .map_err(|cause| Refusal::invalid_argument(format!("{VARIABLE}: {cause}")))?;
                 Place::chosen(dir, &choice)
             }
-            _ => Place::chosen(dir, choice),
+            None => Place::chosen(dir, choice),
         }
     }
 
@@ -56,8 +56,7 @@ impl Place {
     pub(crate) fn chosen(dir: &Path, choice: &StoreChoice) -> Result<Self, Refusal> {
         let StoreChoice::Postgres(address) = choice else { return Ok(Place::Sqlite(dir.to_owned())) };
         let mut options = PostgresOptions::parse(address.as_str()).map_err(Refusal::from)?;
-        // Whoever hands variables on by name hands on an empty one where there is none.
-        if let Some(password) = std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty()) {
+        if let Some(password) = variable("PGPASSWORD") {
             options = options.or_password(&password);
         }
         if options.project_id().is_none()

@@ -8,7 +8,7 @@ use std::path::Path;
 /// The name of our server and, in front of a dash, of our hook.
 const AOP: &str = "aop";
 /// The variables that our server needs: whose it is, and where the store is. The program would keep most variables from it.
-const VARIABLES: [&str; 5] = ["AOP_AGENT", "AOP_PROJECT", "AOP_ENGINE", "AOP_STORE", "PGPASSWORD"];
+const VARIABLES: [&str; 6] = ["AOP_AGENT", "AOP_PROJECT", "AOP_ENGINE", "AOP_STORE", "PGUSER", "PGPASSWORD"];
 
 /// The user's settings with ours added.
 pub(crate) fn with_ours(user: Value, aop: &Path) -> Value {
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(settings["mcpServers"]["aop"]["trust"], true);
         let variables: Vec<&String> =
             settings["mcpServers"]["aop"]["env"].as_object().unwrap().keys().collect();
-        assert_eq!(variables, ["AOP_AGENT", "AOP_PROJECT", "AOP_ENGINE", "AOP_STORE", "PGPASSWORD"]);
+        assert_eq!(variables, VARIABLES);
         assert_eq!(settings["hooks"]["AfterTool"][0]["matcher"], "own");
         assert_eq!(
             settings["hooks"]["AfterTool"][1]["hooks"][0]["command"],

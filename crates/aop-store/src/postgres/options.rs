@@ -3,6 +3,7 @@
 
 use super::tls::{Tls, connector};
 use crate::error::StoreError;
+use crate::variable::variable;
 use std::fmt;
 use std::time::Duration;
 use tokio_postgres::Config;
@@ -51,7 +52,7 @@ impl PostgresOptions {
             return Err(unusable("the address names no host"));
         }
         if config.get_user().is_none() {
-            config.user(std::env::var("PGUSER").or_else(|_| std::env::var("USER")).unwrap_or("aop".into()));
+            config.user(variable("PGUSER").or_else(|| variable("USER")).unwrap_or("aop".into()));
         }
         if config.get_application_name().is_none() {
             config.application_name("aop");

@@ -1,6 +1,6 @@
 //! TOML with comments, through `toml_edit`, which keeps what it does not change.
 
-use toml_edit::{DocumentMut, Item, Table, Value};
+use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
 /// The text with these keys set in a table; other keys of the table stay.
 pub(crate) fn set(text: &str, table: [&str; 2], keys: &[(&str, Value)]) -> Result<String, String> {
@@ -20,6 +20,13 @@ pub(crate) fn set(text: &str, table: [&str; 2], keys: &[(&str, Value)]) -> Resul
         }
     }
     Ok(document.to_string())
+}
+
+/// The list at a key of a table; empty where there is none.
+pub(crate) fn list(text: &str, table: [&str; 2], key: &str) -> Result<Array, String> {
+    let document = read(text)?;
+    let inner = document.get(table[0]).and_then(|outer| outer.get(table[1]));
+    Ok(inner.and_then(|inner| inner.get(key)).and_then(Item::as_array).cloned().unwrap_or_default())
 }
 
 /// The text without the table.

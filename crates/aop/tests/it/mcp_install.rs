@@ -28,13 +28,14 @@ fn each_client_gets_what_it_needs_and_twice_is_once() {
     assert_eq!(settings["permissions"]["allow"], json!(["mcp__aop__ask_user", "mcp__aop__await_answer"]));
     let gemini = json_of(&project.path(".gemini/settings.json"));
     assert_eq!(gemini["mcpServers"]["aop"]["trust"], true);
-    let store = json!({"AOP_STORE": "${AOP_STORE:-}", "PGPASSWORD": "${PGPASSWORD:-}"});
+    let store =
+        json!({"AOP_STORE": "${AOP_STORE:-}", "PGUSER": "${PGUSER:-}", "PGPASSWORD": "${PGPASSWORD:-}"});
     assert_eq!(gemini["mcpServers"]["aop"]["env"], store);
     let codex = std::fs::read_to_string(project.path(".codex/config.toml")).unwrap();
     for line in [
         "[mcp_servers.aop]",
         "args = [\"mcp\"]",
-        "env_vars = [\"AOP_AGENT\", \"AOP_PROJECT\", \"AOP_STORE\", \"PGPASSWORD\"]",
+        "env_vars = [\"AOP_AGENT\", \"AOP_PROJECT\", \"AOP_STORE\", \"PGUSER\", \"PGPASSWORD\"]",
         "tool_timeout_sec = 86400",
         "default_tools_approval_mode = \"approve\"",
         "omit_tools_from = [\"deferred\", \"code_mode\"]",
@@ -113,8 +114,18 @@ fn variables_that_a_user_gave_the_server_stay() {
     let own = json!({"mcpServers": {"aop": {"env": {"AOP_STORE": "sqlite", "AOP_TOKEN": "mine"}}}});
     std::fs::write(project.path(".gemini/settings.json"), own.to_string()).unwrap();
     project.run(&["mcp", "install", "gemini"]).data();
-    let kept = json!({"AOP_STORE": "sqlite", "AOP_TOKEN": "mine", "PGPASSWORD": "${PGPASSWORD:-}"});
+    let kept = json!({"AOP_STORE": "sqlite", "AOP_TOKEN": "mine", "PGUSER": "${PGUSER:-}",
+        "PGPASSWORD": "${PGPASSWORD:-}"});
     assert_eq!(json_of(&project.path(".gemini/settings.json"))["mcpServers"]["aop"]["env"], kept);
+    std::fs::create_dir_all(project.path(".codex")).unwrap();
+    let own = "[mcp_servers.aop]\nenv_vars = [\"SSL_CERT_FILE\", \"AOP_STORE\"]\n";
+    std::fs::write(project.path(".codex/config.toml"), own).unwrap();
+    for _ in 0..2 {
+        project.run(&["mcp", "install", "codex"]).data();
+        let text = std::fs::read_to_string(project.path(".codex/config.toml")).unwrap();
+        let kept = "env_vars = [\"SSL_CERT_FILE\", \"AOP_STORE\", \"AOP_AGENT\", \"AOP_PROJECT\", \"PGUSER\", \"PGPASSWORD\"]";
+        assert!(text.contains(kept), "{text}");
+    }
 }
 
 #[test]

@@ -18,8 +18,11 @@ const NAME: &str = "aop";
 const PATIENCE_MS: i64 = 86_400_000;
 /// What the server goes by and clients keep from it unless they are told its name: whose agent it serves, when an engine
 /// of a run is the client, and where the store is.
-const VARIABLES: [&str; 4] = ["AOP_AGENT", "AOP_PROJECT", STORE[0], STORE[1]];
-const STORE: [&str; 2] = ["AOP_STORE", "PGPASSWORD"];
+const VARIABLES: [&str; 5] = ["AOP_AGENT", "AOP_PROJECT", STORE[0], STORE[1], STORE[2]];
+const STORE: [&str; 3] = ["AOP_STORE", "PGUSER", "PGPASSWORD"];
+/// Where Codex has its entry, and what it lets through to it.
+const CODEX: [&str; 2] = ["mcp_servers", NAME];
+const ENV_VARS: &str = "env_vars";
 /// What Claude Code is allowed to call without asking.
 const ALLOWED: [&str; 2] = ["mcp__aop__ask_user", "mcp__aop__await_answer"];
 
@@ -50,25 +53,25 @@ enum Client {
 pub(super) fn install(global: &Global, args: &ClientArgs) -> CommandResult {
     let client = client(&args.client)?;
     let entry = entry(args)?;
-    let changes = match client {
-        Client::ClaudeCode => {
-            let [servers, permissions] = claude_files(global)?;
-            vec![
-                Change::of(&servers, "{}\n")?.with(|text| put(text, &claude(&entry)))?,
-                Change::of(&permissions, "{}\n")?
-                    .with(|text| jsonc::append(text, &["permissions", "allow"], &ALLOWED))?,
-            ]
-        }
-        Client::Codex => {
-            vec![
-                Change::of(&codex_file(global)?, "")?
-                    .with(|text| toml::set(text, ["mcp_servers", NAME], &codex(&entry)))?,
-            ]
-        }
-        Client::Gemini => {
-            vec![Change::of(&gemini_file(global)?, "{}\n")?.with(|text| put(text, &gemini(&entry)))?]
-        }
-    };
+    let changes =
+        match client {
+            Client::ClaudeCode => {
+                let [servers, permissions] = claude_files(global)?;
+                vec![
+                    Change::of(&servers, "{}\n")?.with(|text| put(text, &claude(&entry)))?,
+                    Change::of(&permissions, "{}\n")?
+                        .with(|text| jsonc::append(text, &["permissions", "allow"], &ALLOWED))?,
+                ]
+            }
+            Client::Codex => {
+                vec![Change::of(&codex_file(global)?, "")?.with(|text| {
+                    toml::set(text, CODEX, &codex(&entry, toml::list(text, CODEX, ENV_VARS)?))
+                })?]
+            }
+            Client::Gemini => {
+                vec![Change::of(&gemini_file(global)?, "{}\n")?.with(|text| put(text, &gemini(&entry)))?]
+            }
+        };
     finish(args, &changes, "installed")
 }
 
@@ -85,9 +88,7 @@ pub(super) fn uninstall(global: &Global, args: &ClientArgs) -> CommandResult {
                     .with(|text| jsonc::take(text, &["permissions", "allow"], &ALLOWED))?,
             ]
         }
-        Client::Codex => vec![
-            Change::of(&codex_file(global)?, "")?.with(|text| toml::remove(text, ["mcp_servers", NAME]))?,
-        ],
+        Client::Codex => vec![Change::of(&codex_file(global)?, "")?.with(|text| toml::remove(text, CODEX))?],
         Client::Gemini => vec![Change::of(&gemini_file(global)?, "{}\n")?.with(without)?],
     };
     let there: Vec<Change> = changes.into_iter().filter(Change::exists).collect();
@@ -156,13 +157,17 @@ fn gemini(entry: &Entry) -> Value {
 
 /// Codex shows tools of servers only when they are searched for, unless it is told not to; it gives up after five
 /// minutes, asks before each call and keeps most variables to itself, unless it is told otherwise.
-fn codex(entry: &Entry) -> Vec<(&'static str, toml_edit::Value)> {
+/// What a user lets through by name stays.
+fn codex(entry: &Entry, mut named: toml_edit::Array) -> Vec<(&'static str, toml_edit::Value)> {
+    let missing = |name: &&str| !named.iter().any(|known| known.as_str() == Some(name));
+    let missing: Vec<&str> = VARIABLES.iter().copied().filter(missing).collect();
+    named.extend(missing);
     let list = |items: &[&str]| toml_edit::Value::from(toml_edit::Array::from_iter(items.iter().copied()));
     let args: Vec<&str> = entry.args.iter().map(String::as_str).collect();
     vec![
         ("command", entry.command.as_str().into()),
         ("args", list(&args)),
-        ("env_vars", list(&VARIABLES)),
+        (ENV_VARS, named.into()),
         ("tool_timeout_sec", (PATIENCE_MS / 1_000).into()),
         ("default_tools_approval_mode", "approve".into()),
         ("omit_tools_from", list(&["deferred", "code_mode"])),
