@@ -7,7 +7,7 @@ use crate::process::{Surroundings, agent_variables};
 use crate::{claude, codex, gemini};
 use aop_turn::{Engine, Role};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// What stands for a turn's claim in the credential.
@@ -20,7 +20,8 @@ pub struct Attach {
     pub argv: Vec<String>,
     /// Its whole environment.
     pub env: BTreeMap<OsString, OsString>,
-    /// The variables in it that are its own: the credential, and where the engine keeps the conversation.
+    /// The variables in it that are its own: the credential, where the engine keeps the conversation, and a search path on
+    /// which this `aop` stands first.
     pub own: BTreeMap<OsString, OsString>,
 }
 
@@ -51,5 +52,6 @@ pub fn attach(
     own.extend(home.map(|(name, folder)| (name.into(), folder.into())));
     let mut env = around.for_agent(own.clone());
     env.retain(|name, _| !claude::NESTED.iter().any(|nested| name == nested));
+    own.extend(env.get_key_value(OsStr::new("PATH")).map(|(name, path)| (name.clone(), path.clone())));
     Some(Attach { argv: [program, resume, &session.session].map(str::to_owned).into(), env, own })
 }
