@@ -55,7 +55,11 @@ fn notes(reply: &Value) -> Result<Map<String, Value>, Violation> {
     let mut notes = Map::new();
     for (text, annotation) in annotations {
         let place = join("/annotations", text);
-        let annotation = annotation.as_object().ok_or_else(|| malformed(&place, annotation, wanted))?;
+        let annotation = match annotation {
+            Value::Null => continue,
+            Value::Object(annotation) => annotation,
+            other => return Err(malformed(&place, other, wanted)),
+        };
         match annotation.get("notes") {
             None | Some(Value::Null) => {}
             Some(Value::String(note)) if note.trim().is_empty() => {}
