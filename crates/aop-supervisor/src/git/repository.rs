@@ -16,7 +16,7 @@ impl Git {
             Err(GitError::Failed { .. }) => {
                 return Err(GitError::Unusable {
                     message: format!("{root} is no git repository"),
-                    hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then run again".to_owned(),
+                    hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then `aop run`".to_owned(),
                 });
             }
             Err(error) => return Err(error),
@@ -31,7 +31,7 @@ impl Git {
         if self.head(&self.root).await.is_err() {
             return Err(GitError::Unusable {
                 message: format!("the git repository in {root} has no commit yet"),
-                hint: "features branch off a commit: `git add -A && git commit -m \"First commit\"`, then run again".to_owned(),
+                hint: "features branch off a commit: `git add -A && git commit -m \"First commit\"`, then `aop run`".to_owned(),
             });
         }
         Ok(())
@@ -49,8 +49,8 @@ fn unusable(root: &std::path::Display<'_>, said: &str) -> GitError {
     GitError::Unusable {
         message: format!("git does not work with the repository in {root}: {first}"),
         hint: match own {
-            Some(command) => format!("when you trust what is in it: `{command}`, then run again"),
-            None => format!("`cd {root} && git status` says the same; put it in order, then run again"),
+            Some(command) => format!("when you trust what is in it: `{command}`, then `aop run`"),
+            None => format!("`cd {root} && git status` says the same; put it in order, then `aop run`"),
         },
     }
 }
