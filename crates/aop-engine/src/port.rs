@@ -86,6 +86,9 @@ pub struct Reply {
     /// What the agent reads along with it: ends of questions that it did not wait for, and notes of people, which answer
     /// nothing. Empty where there is neither.
     pub notes: String,
+    /// Whether a secret stands in the notes. It goes to the engine on its standard input and no other way: what is said
+    /// beside an answer is written down, by us or in what the engine tells of its turn.
+    pub notes_are_secret: bool,
 }
 
 /// What the turn begins with.

@@ -12,6 +12,10 @@ pub const NOT_PERMITTED: &str = "Nobody is available who could permit this, so i
 pub const NO_MORE: &str = "You have asked as often as this phase allows. Nobody will be asked any more: finish with \
     what you know, and say in your result what is undecided.";
 
+/// There is more than stands here.
+pub const READ_FIRST: &str = "There is more for you to read first, and it comes as your next message. Do nothing until \
+    then and ask nothing: end your turn now, with one line.";
+
 /// Two texts, with an empty line between them where there are two.
 pub(crate) fn join(first: &str, second: &str) -> String {
     match (first.is_empty(), second.is_empty()) {

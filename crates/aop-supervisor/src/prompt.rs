@@ -46,6 +46,8 @@ pub(crate) struct End {
     pub(crate) asked: String,
     /// How it ended, in ours.
     pub(crate) words: String,
+    /// Whether a secret was asked for.
+    pub(crate) is_secret: bool,
 }
 
 /// The message that begins a turn.
@@ -311,6 +313,7 @@ mod tests {
                 question_id: question("x", None).id,
                 asked: block.to_owned(),
                 words: "The end of your question q: WITHDRAWN: it was taken back.".to_owned(),
+                is_secret: false,
             }],
             notes: &[Note { text: block.to_owned(), from: within.to_owned(), at }],
             schema: &json!({"type": "object"}),

@@ -2,7 +2,7 @@
 //! can answer. The store is asked by whoever runs the hook; here is only the engine's side.
 
 use crate::port::Input;
-use crate::words::join;
+use crate::words::{READ_FIRST, join};
 use aop_turn::Mode;
 use aop_turn::ask::{Ask, from_native};
 use aop_turn::command::Permissions;
@@ -41,6 +41,9 @@ pub struct HookTurn {
     /// What else the agent is to read, where the turn begins with the end of a question.
     #[serde(default)]
     beside: Option<Beside>,
+    /// Another message follows in this turn, which the agent reads before it asks anything.
+    #[serde(default)]
+    pub more_follows: bool,
 }
 
 /// Words for an agent that is told the end of its question. The result of its call has room for nothing else, and the
@@ -51,20 +54,38 @@ struct Beside {
     text: String,
 }
 
+/// Of what is longer than 10 000 characters (UTF-16, as the engine counts) the model sees only the beginning.
+const LONGEST_BESIDE: usize = 9_000;
+
 impl Beside {
     fn of(request: &crate::TurnRequest) -> Option<Self> {
         match &request.input {
             Input::Reply(reply) => Some(Beside {
                 call_id: reply.call_id.clone()?,
-                text: join(request.instructions.trim(), &reply.notes),
+                text: match follows(request) {
+                    Some(_) => READ_FIRST.to_owned(),
+                    None => join(request.instructions.trim(), &reply.notes),
+                },
             }),
             Input::Message(_) | Input::Continue(_) => None,
         }
     }
 }
 
+/// What cannot stand beside the end of a question and comes as a message after it.
+pub(super) fn follows(request: &crate::TurnRequest) -> Option<String> {
+    match &request.input {
+        Input::Reply(reply) if reply.call_id.is_some() => {
+            let text = join(&reply.notes, request.instructions.trim());
+            let is_long = text.encode_utf16().count() > LONGEST_BESIDE;
+            (is_long || reply.notes_are_secret).then_some(text)
+        }
+        Input::Reply(_) | Input::Message(_) | Input::Continue(_) => None,
+    }
+}
+
 impl HookTurn {
-    pub(super) fn of(request: &crate::TurnRequest, version: &str) -> Self {
+    pub(super) fn of(request: &crate::TurnRequest, version: &str, more_follows: bool) -> Self {
         HookTurn {
             project: request.project.clone(),
             run_dir: request.run_dir.clone(),
@@ -77,6 +98,7 @@ impl HookTurn {
             version: version.to_owned(),
             warm_ms: u64::try_from(request.warm.as_millis()).unwrap_or(u64::MAX),
             beside: Beside::of(request),
+            more_follows,
         }
     }
 

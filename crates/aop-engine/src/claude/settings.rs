@@ -15,8 +15,13 @@ const HOOK_SECONDS: u64 = 7 * 24 * 3600;
 /// Tools that may need a permission. Others never prompt, or the engine refuses them by itself.
 const MAY_NEED_PERMISSION: &str = "AskUserQuestion|ExitPlanMode|Bash|PowerShell|Edit|MultiEdit|Write|NotebookEdit|WebFetch|WebSearch|Skill|mcp__.*";
 
-/// Writes both files; the settings file.
-pub(super) fn write(aop: &Path, request: &TurnRequest, version: &str) -> Result<PathBuf, EngineError> {
+/// Writes both files; the settings file. `more_follows`: after this process another one tells the rest.
+pub(super) fn write(
+    aop: &Path,
+    request: &TurnRequest,
+    version: &str,
+    more_follows: bool,
+) -> Result<PathBuf, EngineError> {
     let failed = |error: std::io::Error| EngineError::System {
         what: format!("writing settings to {}", request.run_dir.display()),
         cause: error.to_string(),
@@ -24,8 +29,8 @@ pub(super) fn write(aop: &Path, request: &TurnRequest, version: &str) -> Result<
     // A turn that is continued after a crash has the folder of the one that was cut off.
     super::asked::forget(&request.run_dir).map_err(failed)?;
     let turn = request.run_dir.join("hook.json");
-    let content =
-        serde_json::to_vec(&HookTurn::of(request, version)).map_err(|error| failed(error.into()))?;
+    let content = serde_json::to_vec(&HookTurn::of(request, version, more_follows))
+        .map_err(|error| failed(error.into()))?;
     std::fs::write(&turn, content).map_err(failed)?;
     let path = request.run_dir.join("claude-settings.json");
     std::fs::write(&path, settings(aop, &turn, request.permissions).to_string()).map_err(failed)?;

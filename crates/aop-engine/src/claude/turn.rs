@@ -1,6 +1,7 @@
 //! One turn of Claude Code.
 
 use super::asked::{Noted, Waits, Word};
+use super::hook::follows;
 use super::{settings, transcript};
 use crate::port::{
     EngineError, Host, HostError, Input, Progress, Reply, SessionRef, TurnReport, TurnRequest,
@@ -52,21 +53,40 @@ pub(super) async fn run(
         return Err(gone(session, cause));
     }
     host.session(session.clone()).await?;
-    let settings = settings::write(&around.aop, &request, &version)?;
+    let rest = follows(&request);
+    let settings = settings::write(&around.aop, &request, &version, rest.is_some())?;
     let turn = Turn { around, request, host, program: installed.path, session, settings };
+    let mut is_told = true;
     let (attempt, end) = match &turn.request.input {
         Input::Message(text) | Input::Continue(text) => {
             let instructions = if turn.is_begun() { turn.request.instructions.trim() } else { "" };
             turn.attempt(Some(&join(instructions, text))).await?
         }
         Input::Reply(reply) if reply.call_id.is_none() => turn.attempt(Some(&turn.told(reply))).await?,
-        Input::Reply(reply) => match turn.attempt(None).await? {
-            // The call was cut off before it was put aside: the engine has forgotten that it waits for it.
-            (_, end) if end.errors.contains(NO_MARKER) => turn.attempt(Some(&turn.told(reply))).await?,
-            done => done,
-        },
+        Input::Reply(reply) => {
+            let (attempt, end) = turn.attempt(None).await?;
+            // The call was cut off before it was put aside: the engine has forgotten that it waits for it. Or an earlier
+            // turn told its end and came no further.
+            let is_forgotten = end.errors.contains(NO_MARKER);
+            let message = match &rest {
+                Some(rest) if end.is_good() || (is_forgotten && turn.holds(reply)) => Some(rest.clone()),
+                _ => is_forgotten.then(|| turn.told(reply)),
+            };
+            let (attempt, end) = match &message {
+                Some(message) => {
+                    settings::write(&around.aop, &turn.request, &version, false)?;
+                    turn.attempt(Some(message)).await?
+                }
+                None => (attempt, end),
+            };
+            let went_well = end.is_good() || !Noted::all(&turn.request.run_dir).is_empty();
+            is_told = rest.is_none() || (message.is_some() && went_well);
+            (attempt, end)
+        }
     };
-    let report = turn.report(attempt, &end);
+    let mut report = turn.report(attempt, &end);
+    // What was not read to its end is told again; the answer is not, where the conversation has it.
+    report.delivered &= is_told;
     match report.session {
         Some(session) if end.errors.contains(NO_CONVERSATION) && report.turn.message.is_none() => {
             Err(gone(session, end.errors))

@@ -203,6 +203,7 @@ mod tests {
             question: arguments(cards, 1).unwrap(),
             words: "in words".into(),
             notes: String::new(),
+            notes_are_secret: false,
         }
     }
 

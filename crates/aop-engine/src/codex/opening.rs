@@ -219,6 +219,7 @@ mod tests {
             question: arguments(&cards, 1).unwrap(),
             words: "the words".into(),
             notes: String::new(),
+            notes_are_secret: false,
         }))
     }
 

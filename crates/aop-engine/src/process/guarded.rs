@@ -88,6 +88,19 @@ impl End {
         aop_turn::Process { exit_code, timed_out }
     }
 
+    /// Whether it said all it had to say and went well.
+    pub(crate) fn is_good(&self) -> bool {
+        match self.cause {
+            Cause::Exited => self.code == Some(0),
+            Cause::Lingered => true,
+            Cause::OutputLimit
+            | Cause::IdleTimeout
+            | Cause::HardTimeout
+            | Cause::GuardLost
+            | Cause::Killed => false,
+        }
+    }
+
     /// Gives a turn that reports no error of its own the reason that the process gave, for people.
     pub fn explain(&self, turn: &mut aop_turn::Turn) {
         let reason = match self.cause {

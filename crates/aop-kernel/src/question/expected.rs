@@ -263,12 +263,16 @@ impl Asked {
         if shown == *mapping { (answer, None) } else { (Value::Object(shown), Some(answer)) }
     }
 
+    /// Whether a part of the answer is for the asker alone.
+    pub fn has_secret(&self) -> bool {
+        self.spec.as_ref().is_some_and(QuestionSpec::has_secret)
+    }
+
     /// Whether something was taken out of a recorded answer.
     pub(super) fn is_redacted(&self, shown: &Value) -> bool {
         let marker = redacted();
         let parts = shown.as_object().into_iter().flat_map(Map::values);
-        self.spec.as_ref().is_some_and(QuestionSpec::has_secret)
-            && std::iter::once(shown).chain(parts).any(|part| *part == marker)
+        self.has_secret() && std::iter::once(shown).chain(parts).any(|part| *part == marker)
     }
 }
 

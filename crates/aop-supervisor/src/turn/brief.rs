@@ -75,6 +75,7 @@ impl Brief {
                 let along = turn.along(false).await?;
                 let text = prompt::ends(&along.ends) + &prompt::notes(&along.notes);
                 text.trim().clone_into(&mut reply.notes);
+                reply.notes_are_secret = along.ends.iter().any(|end| end.is_secret);
                 return Ok(Brief { input: Input::Reply(Box::new(reply)), along });
             }
         }
@@ -110,7 +111,8 @@ impl Turn<'_> {
         let mut ends = Vec::new();
         for question in self.closed_meanwhile().await? {
             let words = reply(self, &question).await?.words;
-            ends.push(End { question_id: question.id.clone(), asked: question.asked.prompt.clone(), words });
+            let (asked, is_secret) = (question.asked.prompt.clone(), question.asked.has_secret());
+            ends.push(End { question_id: question.id, asked, words, is_secret });
         }
         Ok(Along { notes, keys, ends })
     }
@@ -162,6 +164,7 @@ pub(super) async fn reply(turn: &Turn<'_>, question: &Question) -> Result<Reply,
         question: json!(question),
         words: format!("The end of your question {}: {said}", question.id),
         notes: String::new(),
+        notes_are_secret: false,
     })
 }
 

@@ -244,6 +244,7 @@ impl LabHost {
             words: words::ending(&question, None).unwrap_or_default(),
             question: record,
             notes: String::new(),
+            notes_are_secret: false,
         })
     }
 

@@ -8,7 +8,7 @@ use crate::project::{Project, Session};
 use aop_engine::claude::{
     Asks, Concern, Decision, HookCall, HookTurn, Noted, Waits, Word, answered_input, asks_of_message, word,
 };
-use aop_engine::words::{NO_MORE, NOBODY, NOT_PERMITTED};
+use aop_engine::words::{NO_MORE, NOBODY, NOT_PERMITTED, READ_FIRST};
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::own::{OwnId, OwnOperation};
 use aop_kernel::question::{EngineRef, Question, QuestionState, ResolutionMode};
@@ -71,6 +71,9 @@ impl Hook {
     fn decide(&self) -> Result<Decision, Refusal> {
         if let Some(question) = self.session.wait(self.recorded(&self.call.tool_use_id))? {
             return self.by_record(&question);
+        }
+        if self.turn.more_follows {
+            return Ok(deny(READ_FIRST));
         }
         match (self.turn.mode(), self.concern, self.turn.permissions()) {
             (Mode::Auto, Concern::Question, _) => return Ok(deny(NOBODY)),

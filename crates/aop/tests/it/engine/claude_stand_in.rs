@@ -3,7 +3,7 @@
 
 use super::host::{StoreHost, turn};
 use super::{around, is_alive};
-use crate::support::Project;
+use crate::support::{Project, tree};
 use aop_engine::{Driver, EngineError, Input, Limits, Progress, Reply, ReplyKind, TurnRequest, driver};
 use aop_turn::{Engine, Mode, Outcome, Rules, judge};
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ fn answered(project: &Project) -> TurnRequest {
         question: json!({}),
         words: "The end of your question q_1: yes".into(),
         notes: String::new(),
+        notes_are_secret: false,
     };
     TurnRequest { session: Some(SESSION.into()), ..turn(project, "r1", Input::Reply(Box::new(reply))) }
 }
@@ -105,4 +106,70 @@ async fn a_turn_that_ended_counts_although_its_process_does_not_go() {
         })
         .collect();
     assert!(!pids.is_empty() && pids.iter().all(|pid| !is_alive(*pid)), "{pids:?}");
+}
+
+/// The model's side of both is in `real_claude.rs`.
+#[tokio::test]
+async fn what_is_secret_or_too_long_beside_an_answer_goes_to_standard_input_and_into_no_file() {
+    for (notes, notes_are_secret) in [("hunter2".to_owned(), true), ("hunter2 ".repeat(1_200), false)] {
+        let project = Project::with_feature();
+        let transcript = project.path(".claude/projects/p").join(format!("{SESSION}.jsonl"));
+        std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+        std::fs::write(&transcript, "{}\n").unwrap();
+        let told = json!({"type": "user", "message": {"content": [
+            {"type": "tool_result", "tool_use_id": "toolu_1", "content": "yes"}]}});
+        let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": "ok"});
+        let script = format!(
+            "n=$(wc -l < \"$HOME/starts\"); cp -r \"$HOME/.aop/runs\" \"$HOME/seen-$n\"; cat > \"$HOME/told-$n\"
+            echo '{told}' >> \"{}\"; echo '{result}'",
+            transcript.display()
+        );
+        let driver = stand_in(&project, &script);
+        let mut request = answered(&project);
+        request.instructions = "Deliver here.".to_owned();
+        let Input::Reply(reply) = &mut request.input else { panic!() };
+        (reply.notes, reply.notes_are_secret) = (notes.clone(), notes_are_secret);
+        let report = driver.run(request, StoreHost::new(&project)).await.unwrap();
+        assert!(report.delivered, "{report:?}");
+        let read = |file: &str| std::fs::read_to_string(project.path(file)).unwrap();
+        assert_eq!(starts(&project), 2);
+        assert_eq!((read("told-1"), read("told-2")), (String::new(), format!("{notes}\n\nDeliver here.")));
+        let follows = |run: &str| serde_json::from_str::<Value>(&read(run)).unwrap()["more_follows"].clone();
+        assert_eq!(
+            (follows("seen-1/r1/hook.json"), follows("seen-2/r1/hook.json")),
+            (true.into(), false.into())
+        );
+        for folder in [".aop", "seen-1", "seen-2"] {
+            for (path, content) in tree(&project.path(folder)) {
+                let holds = content.windows(7).any(|window| window == b"hunter2");
+                assert!(!holds, "{}", path.display());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_follows_an_answer_and_was_not_read_to_its_end_counts_as_undelivered() {
+    let project = Project::with_feature();
+    let transcript = project.path(".claude/projects/p").join(format!("{SESSION}.jsonl"));
+    std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+    let told = json!({"type": "user", "message": {"content": [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "yes"}]}});
+    std::fs::write(&transcript, format!("{told}\n")).unwrap();
+    let request = |notes: &str| {
+        let mut request = answered(&project);
+        let Input::Reply(reply) = &mut request.input else { panic!() };
+        (reply.notes, reply.notes_are_secret) = (notes.to_owned(), true);
+        request
+    };
+    let driver = stand_in(&project, "exit 1");
+    assert!(!driver.run(request("hunter2"), StoreHost::new(&project)).await.unwrap().delivered);
+    // The call has its result by now, so nothing waits; only the rest is told.
+    let nothing = "No deferred tool marker found in the resumed session";
+    let script = format!(
+        "text=$(cat); [ -n \"$text\" ] || {{ echo '{nothing}' >&2; exit 1; }}; echo \"$text\" > \"$HOME/told\""
+    );
+    let driver = stand_in(&project, &script);
+    assert!(driver.run(request("hunter2"), StoreHost::new(&project)).await.unwrap().delivered);
+    assert_eq!(std::fs::read_to_string(project.path("told")).unwrap(), "hunter2\n");
 }

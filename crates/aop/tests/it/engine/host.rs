@@ -86,7 +86,7 @@ impl StoreHost {
         };
         let words = format!("the end of {id}: {answer}");
         let (question_id, question, notes) = (id.to_owned(), json!(question), String::new());
-        Some(Reply { question_id, call_id, kind, answer, question, words, notes })
+        Some(Reply { question_id, call_id, kind, answer, question, words, notes, notes_are_secret: false })
     }
 }
 

@@ -80,6 +80,7 @@ async fn it_asks_in_words_has_exited_and_gets_the_answer_as_the_next_message() {
         question: Value::Null,
         words: "ANSWERED: a human (\"ann\") answered: \"the first, see @home\".".into(),
         notes: "A note of bob@home".into(),
+        notes_are_secret: false,
     };
     let input = Input::Reply(Box::new(reply));
     let request = TurnRequest { session: Some(session.clone()), ..turn(&stage.project, "r2", input) };

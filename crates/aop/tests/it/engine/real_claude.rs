@@ -247,6 +247,36 @@ async fn what_a_later_turn_is_to_read_reaches_the_model_once_however_its_questio
     }
 }
 
+/// The engine shows the model 10 000 characters of what stands beside a result.
+#[tokio::test]
+async fn what_is_too_long_to_stand_beside_an_answer_comes_as_the_next_message_whole() {
+    for (length, at_once) in [(1_000, true), (8_900, true), (9_100, false), (30_000, false)] {
+        let script = Script::new().then(ask("toolu_1", &[card("Which?", false)]));
+        let script = if at_once { script } else { script.then(ask("toolu_2", &[card("And then?", false)])) };
+        let script = if at_once { script } else { script.then(Reply::text("I wait.")) };
+        let stage = Stage::new(script.then(Reply::text(DONE)));
+        let id = stage.start().await.asked.remove(0);
+        stage.answer(&id, "SQLite");
+        let mut second = stage.resume("r2", &id).await;
+        let Input::Reply(reply) = &mut second.input else { panic!() };
+        reply.notes = format!("BEGIN{}END", "\u{e9}".repeat(length));
+        let note = reply.notes.clone();
+        let done = stage.run(second).await;
+        assert_final(&done);
+        assert!(done.delivered && done.asked.is_empty(), "{length}: {done:?}");
+        let requests = stage.model.main();
+        let told: Vec<usize> = requests
+            .iter()
+            .map(|request| request.body["messages"].to_string().matches(&note).count())
+            .collect();
+        assert_eq!(told, if at_once { vec![0, 1] } else { vec![0, 0, 0, 1] }, "{length}");
+        assert_eq!(stage.model.results_of("toolu_1").len(), 1, "{length}");
+        let refused = stage.model.results_of("toolu_2");
+        assert!(refused.iter().all(|text| text.contains("read first")), "{refused:?}");
+        assert_eq!((refused.len(), stage.model.unscripted()), (usize::from(!at_once), 0), "{length}");
+    }
+}
+
 #[tokio::test]
 async fn at_the_limit_and_without_anybody_nothing_is_recorded() {
     let script = || Script::new().then(ask("toolu_1", &[card("Which?", false)])).then(Reply::text(DONE));

@@ -4,7 +4,7 @@
 use super::processes_of;
 use super::real_claude::{ask, card};
 use crate::run_support::{Running, git, workshop};
-use crate::support::Project;
+use crate::support::{Project, question, tree};
 use aop_testkit::{CleanHome, Engines, FakeModel, Reply, Script, Wire};
 use serde_json::json;
 
@@ -20,7 +20,9 @@ struct Shop {
 impl Shop {
     fn open() -> Self {
         let project = workshop("");
-        std::fs::write(project.path("aop.yaml"), "engines: { default: claude-code }\n").unwrap();
+        let room = "policy: { execution: { human_input: { max_open_questions_per_feature: 2 } } }";
+        std::fs::write(project.path("aop.yaml"), format!("engines: {{ default: claude-code }}\n{room}\n"))
+            .unwrap();
         git(&project, &["commit", "--quiet", "-am", "Claude Code"]);
         project.create_feature("shop");
         let mut script = Script::new().then(ask("toolu_1", &[card("Which database?", false)]));
@@ -125,6 +127,36 @@ fn a_note_and_the_folder_of_the_turn_come_with_the_answer_once() {
     let (first, second) = (requests[0].body.to_string(), requests[1].body["messages"].to_string());
     let [folder] = folders(&second)[..] else { panic!("{second}") };
     assert!(!folders(&first).contains(&folder), "{folder} is the one of the turn that asked");
+}
+
+#[test]
+fn a_secret_that_comes_along_with_an_answer_is_told_once_and_stands_in_no_file_of_aop() {
+    let shop = Shop::open();
+    shop.run_to("awaiting_input", None);
+    let waited_for = shop.open_question();
+    let mut secret = question("shop", "op-secret");
+    secret["role"] = "planner".into();
+    secret["blocking"] = false.into();
+    secret.as_object_mut().unwrap().remove("expected_answer");
+    secret["spec"] = json!({"version": 1, "topic": "t", "questions": [{"id": "token", "header": "Token",
+        "question": "Which token?", "kind": "free_text", "required": true, "secret": true}]});
+    let asked =
+        shop.project.tool("feature.question_create", "planner", &secret).data()["question_id"].clone();
+    shop.project.answer(asked.as_str().unwrap(), "hunter2").data();
+    shop.project.answer(&waited_for, &json!({"whichdat": "SQLite"}).to_string()).data();
+    shop.run_to("ready_to_merge", None);
+    let told: Vec<usize> =
+        shop.model.main().iter().map(|request| request.body.to_string().matches("hunter2").count()).collect();
+    assert_eq!(told, [0, 0, 1, 0, 0], "the planner is told after the answer, and nobody else");
+    assert_eq!(shop.told(&waited_for), 1);
+    assert_eq!(shop.project.kept_secret(&asked), None);
+    // What the engine keeps of its own conversations, in its home, is its own.
+    std::fs::remove_dir_all(shop.project.path(".aop/home")).unwrap();
+    for (path, content) in tree(&shop.project.path(".aop")) {
+        let is_store = path.file_name().unwrap().to_str().unwrap().starts_with("aop.db");
+        let holds = content.windows(7).any(|window| window == b"hunter2");
+        assert!(is_store || !holds, "{}", path.display());
+    }
 }
 
 #[test]

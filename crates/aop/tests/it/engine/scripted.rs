@@ -182,6 +182,7 @@ async fn a_question_in_prose_ends_the_turn_and_the_reply_is_the_next_message() {
         question: Value::Null,
         words: "yes".into(),
         notes: String::new(),
+        notes_are_secret: false,
     };
     let resumed = TurnRequest { session, ..stage.turn("r2", Input::Reply(Box::new(reply))) };
     let done = stage.run(resumed).await;

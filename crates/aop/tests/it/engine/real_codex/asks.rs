@@ -132,6 +132,7 @@ async fn a_question_that_expired_or_was_taken_back_returns_its_words() {
                 question: json!(stage.host.question(asked).await),
                 words: "Nobody answered in time. Decide for yourself.".into(),
                 notes: String::new(),
+                notes_are_secret: false,
             },
             _ => {
                 let args = ["withdraw", "--feature-id", "shop", "--question-id", asked];

@@ -249,6 +249,7 @@ async fn a_version_that_cannot_ask_natively_asks_in_text_and_is_resumed_by_messa
         question: Value::Null,
         words: "The answer is: SQLite".into(),
         notes: String::new(),
+        notes_are_secret: false,
     };
     let report = stage.run(stage.next("two", Input::Reply(Box::new(end)))).await;
     assert!(report.delivered);
