@@ -10,6 +10,9 @@ use crate::process::{Cause, Guarded, Launch, Stdin, Surroundings};
 use crate::program::missing;
 use aop_turn::command::{Conversation, command_line, is_session_handle};
 use aop_turn::{Engine, TurnReader};
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -74,7 +77,9 @@ async fn run(
     let line = command_line(&request.command(Engine::Iflow, conversation, None));
     let mut argv: Vec<_> = line.argv.iter().map(Into::into).collect();
     argv[0] = program.into();
-    argv.push(argument(&request)?.into());
+    // Goes when the turn does, however it ends.
+    let (argument, _file) = argument(&request)?;
+    argv.push(argument.into());
     let mut process = Guarded::spawn(Launch {
         aop: around.aop.clone(),
         argv,
@@ -121,15 +126,36 @@ async fn run(
 }
 
 /// The prompt, or where it stands.
-fn argument(request: &TurnRequest) -> Result<String, EngineError> {
+fn argument(request: &TurnRequest) -> Result<(String, Option<Prompt>), EngineError> {
     let text = prompt::prompt(request);
     if text.len() <= LONGEST_ARGUMENT {
-        return Ok(text);
+        return Ok((text, None));
     }
-    let path = request.run_dir.join("prompt.md");
-    std::fs::write(&path, &text).map_err(|error| EngineError::System {
-        what: format!("writing {}", path.display()),
-        cause: error.to_string(),
-    })?;
-    Ok(format!("Read the file {} and do what it says. It is your message from the user.", path.display()))
+    let file = Prompt(request.run_dir.join("prompt.md"));
+    let path = file.0.display();
+    file.write(&text)
+        .map_err(|error| EngineError::System { what: format!("writing {path}"), cause: error.to_string() })?;
+    let told = format!("Read the file {path} and do what it says. It is your message from the user.");
+    Ok((told, Some(file)))
+}
+
+/// A prompt in a file. A secret may be in it, so it is the owner's alone, and there only while the engine may read it.
+struct Prompt(PathBuf);
+
+impl Prompt {
+    fn write(&self, text: &str) -> std::io::Result<()> {
+        // What a killed turn left may be readable for others.
+        match std::fs::remove_file(&self.0) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::options().write(true).create_new(true).mode(0o600).open(&self.0)?;
+        file.write_all(text.as_bytes())
+    }
+}
+
+impl Drop for Prompt {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }

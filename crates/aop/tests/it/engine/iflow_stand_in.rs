@@ -97,7 +97,7 @@ async fn it_asks_in_words_has_exited_and_gets_the_answer_as_the_next_message() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_no_command_line_takes_stands_in_a_file() {
+async fn a_prompt_that_no_command_line_takes_stands_in_a_file_of_the_owner_while_the_turn_runs() {
     let stage = Stage::new(&[r#"{"__SKILL_DONE__": true}"#]);
     let long = "word ".repeat(60_000);
     let report = stage.run(turn(&stage.project, "r1", Input::Message(long.clone()))).await;
@@ -105,7 +105,8 @@ async fn a_prompt_that_no_command_line_takes_stands_in_a_file() {
     let told = stage.told(&stage.host.session_ref().session);
     let path = stage.project.path(".aop/runs/r1/prompt.md");
     assert!(told[0].contains(&path.display().to_string()), "{told:?}");
-    assert_eq!(std::fs::read_to_string(path).unwrap(), long);
+    assert!(told[0].contains(&format!("\n600 {long}")), "what stood in it, and for whom");
+    assert!(!path.exists(), "an answer in it may be secret");
 }
 
 #[tokio::test]

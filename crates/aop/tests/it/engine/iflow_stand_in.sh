@@ -11,6 +11,9 @@ while [ $# -gt 0 ]; do
     *) echo "iflow: unknown argument $1" >&2; exit 1 ;;
   esac
 done
+file=$(printf '%s\n' "$prompt" | sed -n 's/^Read the file \(.*\) and do what it says.*/\1/p')
+[ -n "$file" ] && prompt="$prompt
+$(stat -c %a "$file") $(cat "$file")"
 folder=$HOME/iflow-stand-in
 session=${resume:-session-0000-$$}
 [ -n "$resume" ] && [ ! -e "$folder/$session" ] && { echo "iflow: no session $session" >&2; exit 1; }
