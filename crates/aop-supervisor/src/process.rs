@@ -29,8 +29,7 @@ pub(crate) async fn run_shell(
     folder: &Path,
     variables: Vec<(OsString, OsString)>,
 ) -> Result<Ending, EngineError> {
-    let mut env = settings.around.inherited();
-    env.extend(variables);
+    let env = settings.around.for_agent(variables);
     let timeout = settings.checks.timeout;
     let guarded = Guarded::spawn(Launch {
         aop: settings.around.aop.clone(),

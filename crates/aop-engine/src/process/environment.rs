@@ -52,13 +52,13 @@ impl Surroundings {
     }
 
     /// The environment of whatever an agent drives, with the credential of that agent.
-    pub(crate) fn for_agent(
+    pub fn for_agent(
         &self,
         credential: impl IntoIterator<Item = (OsString, OsString)>,
     ) -> BTreeMap<OsString, OsString> {
         let mut env = self.inherited();
         env.extend(credential);
-        // Hooks and MCP servers that the engine starts ask the same store.
+        // Hooks, MCP servers and checks ask the same store.
         if let Some(store) = self.env.get(OsStr::new("AOP_STORE")) {
             env.insert("AOP_STORE".into(), store.clone());
         }

@@ -12,10 +12,11 @@ use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::question::Question;
+use aop_kernel::role::Role;
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::QuestionFilter;
-use aop_kernel::work::TurnInHand;
+use aop_kernel::work::Work;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Expect, QuestionPage, Service, Shelf, Store, StoreError};
 use serde_json::{Value, json};
@@ -306,13 +307,14 @@ impl Context {
     }
 
     /// Stops the work on a feature that somebody else has stopped: asked something about it, in whoever's name, moved it
-    /// or cancelled it. A question of the turn itself does not: its engine parks by itself. No check does.
+    /// or cancelled it. A question of the turn itself does not: its engine parks by itself. Nor does one of the check
+    /// itself: its program waits for the answer, and would ask again from the start.
     pub(super) async fn interrupt_if_moved_on(&self, feature: &Feature) -> Result<(), Refusal> {
         let goes_on = match &feature.waiting {
             None => feature.status.worker().is_some(),
-            Some(waiting) if feature.work.check.is_none() && Some(waiting.role) == feature.role => {
+            Some(waiting) if Some(waiting.role) == at_work(feature) => {
                 let opened = self.opened(&feature.id, &waiting.question_id).await?;
-                opened.is_some_and(|opened| is_asked_by(feature.work.turn.as_ref(), &opened))
+                opened.is_some_and(|opened| is_asked_by(&feature.work, &opened))
             }
             Some(_) => false,
         };
@@ -342,15 +344,22 @@ impl Context {
     }
 }
 
-/// Whether the turn has asked, this one or one that has just ended: its worker, whose own programs no record tells from
-/// others with its role, or a run in its name.
-fn is_asked_by(turn: Option<&TurnInHand>, opened: &Stamped) -> bool {
+/// The role in which the feature is worked on. Whatever a check starts acts as the builder.
+fn at_work(feature: &Feature) -> Option<Role> {
+    if feature.work.check.is_some() { Some(Role::Builder) } else { feature.role }
+}
+
+/// Whether what is under way has asked in its role: a worker, whose own programs no record tells from others with its
+/// role; or a run in the name of the turn, this one or one that has just ended.
+fn is_asked_by(work: &Work, opened: &Stamped) -> bool {
     match opened.actor {
         Actor::Planner | Actor::Builder | Actor::Qa => true,
         Actor::Orchestrator => {
             let operation = opened.operation_id.as_ref().map_or("", |id| id.as_str());
             let of = operation.strip_prefix(OwnOperation::Ask.prefix());
-            of.is_some_and(|of| turn.is_none_or(|turn| of.starts_with(&format!("{}:", turn.claim))))
+            let is_of =
+                |of: &str| work.turn.as_ref().is_none_or(|turn| of.starts_with(&format!("{}:", turn.claim)));
+            work.check.is_none() && of.is_some_and(is_of)
         }
         Actor::Human | Actor::Policy => false,
     }
@@ -375,19 +384,23 @@ async fn told(stop: &mut watch::Receiver<bool>) {
 mod tests {
     use super::*;
     use aop_kernel::ids::OperationId;
-    use aop_kernel::role::Role;
+    use aop_kernel::work::{CheckInHand, CheckName, TurnInHand};
 
     #[test]
     fn a_turn_parks_by_itself_when_it_has_asked_and_is_stopped_by_whoever_else_has() {
         let at = Timestamp::from_millis(0);
         let claim = "turn:shop:2".to_owned();
         let turn = TurnInHand { claim, epoch: 1, role: Role::Builder, reply_to: None, since: at };
-        let asked = |actor, operation: &str| {
+        let in_turn = Work { turn: Some(turn), ..Work::default() };
+        let check = CheckInHand { name: CheckName::Fast, epoch: 1, since: at };
+        let in_check = Work { check: Some(check), ..Work::default() };
+        let asked_in = |work: &Work, actor, operation: &str| {
             let feature_id = FeatureId::parse("shop").unwrap();
             let operation_id = Some(OperationId::parse(operation).unwrap());
             let event = Event::Noted { note: String::new() };
-            is_asked_by(Some(&turn), &Stamped { feature_id, at, actor, operation_id, event })
+            is_asked_by(work, &Stamped { feature_id, at, actor, operation_id, event })
         };
+        let asked = |actor, operation: &str| asked_in(&in_turn, actor, operation);
         // The hook, the host, `aop mcp` and `aop tool call` of the engine.
         for own in ["claude:s:toolu_1", "ask:turn:shop:2:0123456789abcdef", "ask_0123", "op_1"] {
             assert!(asked(Actor::Builder, own), "{own}");
@@ -398,6 +411,9 @@ mod tests {
             ["op_1", "ask:x", "ask:turn:shop:21:0123456789abcdef", "ask:turn:other:2:0123456789abcdef"]
         {
             assert!(!asked(Actor::Orchestrator, other), "{other}");
+            assert!(!asked_in(&in_check, Actor::Orchestrator, other), "{other}");
         }
+        assert!(asked_in(&in_check, Actor::Builder, "ask_0123"), "what a check starts");
+        assert!(!asked_in(&in_check, Actor::Human, "ask_0123"));
     }
 }

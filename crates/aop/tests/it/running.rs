@@ -304,19 +304,40 @@ fn a_question_that_the_orchestrator_opens_in_a_workers_name_stops_the_turn() {
 }
 
 #[test]
-fn a_question_stops_the_check_whoever_opens_it() {
-    let project = workshop("checks: { fast: [\"until test -e ../../../go; do sleep 0.05; done\"] }\n");
-    script(&project, "shop", &json!({}));
-    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
-    run.until("the check", |line| line["type"] == "check.began");
-    // As a second session of the builder does, or a program with a token of its own.
-    let mut question = crate::support::question("shop", "beside");
-    question["question_id"] =
-        project.tool("feature.question_create", "builder", &question).data()["question_id"].clone();
-    assert_eq!(run.end().0, Some(3));
-    assert_eq!(events(&project, "shop", "check.ended").len(), 0, "no check ends while it waits");
-    assert_nothing_left(&project);
-    std::fs::write(project.path("go"), "").unwrap();
-    project.answer_to(&question, "yes").data();
-    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+fn a_question_stops_the_check_unless_the_check_asks_itself() {
+    for (actor, role) in [("orchestrator", "builder"), ("planner", "planner"), ("qa", "qa")] {
+        let project = workshop("checks: { fast: [\"until test -e ../../../go; do sleep 0.05; done\"] }\n");
+        script(&project, "shop", &json!({}));
+        let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+        run.until("the check", |line| line["type"] == "check.began");
+        let mut question = crate::support::question("shop", "beside");
+        question["role"] = json!(role);
+        question["question_id"] =
+            project.tool("feature.question_create", actor, &question).data()["question_id"].clone();
+        assert_eq!(run.end().0, Some(3), "{actor}");
+        assert_eq!(events(&project, "shop", "check.ended").len(), 0, "{actor}: no check ends while it waits");
+        assert_nothing_left(&project);
+        std::fs::write(project.path("go"), "").unwrap();
+        project.answer_to(&question, "yes").data();
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{actor}");
+    }
+}
+
+#[test]
+fn a_check_that_asks_waits_for_its_answer_and_goes_on_with_it() {
+    for name in ["fast", "full"] {
+        let command = "test \\\"$(aop ask --plain 'ok?' --choice yes --choice no)\\\" = yes";
+        let project = workshop(&format!("checks: {{ {name}: [\"{command}\"] }}\n"));
+        script(&project, "shop", &json!({}));
+        let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+        let question = run.question("shop");
+        assert_eq!(question["role"], "builder");
+        project.answer_to(&question, "yes").data();
+        assert_eq!(run.end().0, Some(0), "{name}");
+        assert_eq!(events(&project, "shop", "question.opened").len(), 1, "{name}: it is asked once");
+        let ended = events(&project, "shop", "check.ended");
+        assert!(ended.iter().all(|event| event["passed"] == true), "{name}: {ended:#?}");
+        assert_nothing_left(&project);
+        project.assert_healthy();
+    }
 }
