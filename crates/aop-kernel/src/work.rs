@@ -127,6 +127,9 @@ pub enum TurnEnd {
         question_id: QuestionId,
         /// Whether the feature stops until it is closed.
         blocking: bool,
+        /// What others asked in the worker's name meanwhile, and whose end the session has not been told either.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        also: Vec<QuestionId>,
     },
     /// It failed.
     Error {
@@ -147,8 +150,10 @@ impl TurnEnd {
                 let how = if *goes_on { "finished" } else { "sent it back" };
                 said.map_or_else(|| how.to_owned(), |said| format!("{how}: {said}"))
             }
-            TurnEnd::AskUser { question_id, blocking: true } => format!("waits for the end of {question_id}"),
-            TurnEnd::AskUser { question_id, blocking: false } => {
+            TurnEnd::AskUser { question_id, blocking: true, .. } => {
+                format!("waits for the end of {question_id}")
+            }
+            TurnEnd::AskUser { question_id, blocking: false, .. } => {
                 format!("asked {question_id} and need not wait")
             }
             TurnEnd::Error { code, message, .. } => format!("failed ({code}): {message}"),
@@ -285,10 +290,10 @@ impl Work {
                 // Whoever has not been told everything takes another turn.
                 self.finished = self.owed_to(role).is_none().then_some(*goes_on);
             }
-            TurnEnd::AskUser { question_id, blocking } => {
+            TurnEnd::AskUser { question_id, blocking, also } => {
                 self.failures = 0;
-                if *blocking {
-                    self.owe(question_id, role);
+                for owed in blocking.then_some(question_id).into_iter().chain(also) {
+                    self.owe(owed, role);
                 }
             }
             TurnEnd::Error { delivered, .. } => {

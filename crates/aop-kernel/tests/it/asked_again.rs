@@ -47,7 +47,10 @@ fn asks_and_is_withdrawn(state: Snapshot, role: Role, number: usize) -> Snapshot
     let state = begins(state, role, None);
     let asks = question(json!({"role": role}));
     let state = after(state, Tool::QuestionCreate, &asks, number, HumanInput::default());
-    withdrawn(ends(state, TurnEnd::AskUser { question_id: id(number), blocking: true }, None), number)
+    withdrawn(
+        ends(state, TurnEnd::AskUser { question_id: id(number), blocking: true, also: Vec::new() }, None),
+        number,
+    )
 }
 
 /// The same, and the turn that is told so.
@@ -143,7 +146,7 @@ fn a_session_that_is_owed_two_ends_is_told_both_in_order_before_it_is_done() {
     let state = begins(state, Role::Planner, None);
     let asks = question(json!({"role": "planner"}));
     let state = after(state, Tool::QuestionCreate, &asks, 2, HumanInput::default());
-    let state = ends(state, TurnEnd::AskUser { question_id: id(2), blocking: true }, None);
+    let state = ends(state, TurnEnd::AskUser { question_id: id(2), blocking: true, also: Vec::new() }, None);
     let state = answered(reopened(answered(state, 2), 1), 11);
     assert_eq!(work(&state).owed_to(Role::Planner), Some(&id(2)), "its call waits");
     let state = finishes(begins(state, Role::Planner, Some(id(2))), Some(Status::Building));

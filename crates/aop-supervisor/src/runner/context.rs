@@ -312,16 +312,21 @@ impl Context {
     pub(super) async fn interrupt_if_moved_on(&self, feature: &Feature) -> Result<(), Refusal> {
         let goes_on = match &feature.waiting {
             None => feature.status.worker().is_some(),
-            Some(waiting) if Some(waiting.role) == at_work(feature) => {
-                let opened = self.opened(&feature.id, &waiting.question_id).await?;
-                opened.is_some_and(|opened| is_asked_by(&feature.work, &opened))
+            Some(waiting) => {
+                Some(waiting.role) == at_work(feature)
+                    && self.has_asked(feature, &waiting.question_id).await?
             }
-            Some(_) => false,
         };
         if !goes_on {
             self.interrupt(&feature.id);
         }
         Ok(())
+    }
+
+    /// Whether what is under way asked this question in its role itself.
+    pub(crate) async fn has_asked(&self, feature: &Feature, question: &QuestionId) -> Result<bool, Refusal> {
+        let opened = self.opened(&feature.id, question).await?;
+        Ok(opened.is_some_and(|opened| is_asked_by(&feature.work, &opened)))
     }
 
     /// The event by which a question was opened. It is among the last of its feature while it is waited for.

@@ -1,6 +1,6 @@
 //! What came of a turn, as a commit: the next status, a question, another try, or the end of trying.
 
-use super::Turn;
+use super::{Owed, Turn};
 use crate::SURFACE;
 use crate::gate::short_digest;
 use crate::phase::{self, result_name};
@@ -34,15 +34,18 @@ pub(super) struct Ended {
 
 enum How {
     Final(Map<String, Value>),
-    Recorded { id: QuestionId, blocking: bool },
+    Recorded { id: QuestionId, blocking: bool, also: Vec<QuestionId> },
     Ask(Box<Ask>),
     Error { code: String, message: String, retryable: bool },
 }
 
 impl Ended {
-    /// A question was recorded for it.
-    pub(super) fn asked(question: &Question) -> Self {
-        let how = How::Recorded { id: question.id.clone(), blocking: question.asked.blocking };
+    /// A question was recorded for it. What others asked in its name is owed to its session beside that.
+    pub(super) fn asked(question: &Question, owed: &[Owed]) -> Self {
+        let (id, blocking) = (question.id.clone(), question.asked.blocking);
+        let of_others = owed.iter().rev().filter(|owed| !owed.is_own && owed.question.id != id);
+        let also = of_others.map(|owed| owed.question.id.clone()).collect();
+        let how = How::Recorded { id, blocking, also };
         Ended { how, warnings: Vec::new(), transcript: None, delivered: true }
     }
 
@@ -102,7 +105,9 @@ impl Turn<'_> {
         let mut warnings = ended.warnings;
         let (end, to) = match ended.how {
             How::Final(result) => self.finished(result).await?,
-            How::Recorded { id, blocking } => (TurnEnd::AskUser { question_id: id, blocking }, None),
+            How::Recorded { id, blocking, also } => {
+                (TurnEnd::AskUser { question_id: id, blocking, also }, None)
+            }
             How::Ask(ask) => self.ask(&ask, &mut warnings).await?,
             How::Error { code, message, retryable } => self.failed(code, message, retryable, delivered),
         };
@@ -188,7 +193,8 @@ impl Turn<'_> {
         match recorded {
             Ok(receipt) => {
                 let id = receipt.envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
-                Ok((TurnEnd::AskUser { question_id: QuestionId::parse(&id)?, blocking: ask.blocking }, None))
+                let (question_id, blocking) = (QuestionId::parse(&id)?, ask.blocking);
+                Ok((TurnEnd::AskUser { question_id, blocking, also: Vec::new() }, None))
             }
             Err(refusal) if refusal.code == ErrorCode::StoreUnavailable => Err(refusal.into()),
             Err(refusal) => {

@@ -70,10 +70,10 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     let driver = (context.drivers)(engine).map_err(|error| unavailable(&error, stored.is_some()))?;
     let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
     if plan.cut_off
-        && let Some(question) = turn.question_of_before().await?
+        && let Some(ended) = turn.end_of_before().await?
     {
         // It had asked when it was cut off: that is its outcome, whatever else it did.
-        return turn.end(Ended::asked(&question)).await;
+        return turn.end(ended).await;
     }
     let cwd = context.worktree(&turn.feature.id).await?;
     let driver = driver.as_ref();
@@ -157,6 +157,13 @@ pub(crate) async fn mode_for(context: &Context, feature: &Feature) -> Result<Mod
     Ok(mode_of(context.store(), &feature.id).await?.unwrap_or(context.settings.mode))
 }
 
+/// A question whose end a session has not been told.
+struct Owed {
+    question: Question,
+    /// Whether the turn asked it itself.
+    is_own: bool,
+}
+
 /// What came of letting an engine play.
 enum Played {
     /// The turn came to an end.
@@ -204,8 +211,9 @@ impl Turn<'_> {
             };
             delivered |= report.delivered;
             host.settled(&report.asked).await?;
-            if let Some(question) = self.owed_question().await? {
-                return Ok(Played::Ended(Ended::asked(&question).having(delivered)));
+            let owed = self.owed_questions().await?;
+            if let Some(last) = owed.first() {
+                return Ok(Played::Ended(Ended::asked(&last.question, &owed).having(delivered)));
             }
             let verdict = self.judge(&report);
             match next_step(&verdict, rounds, self.context.settings.repair_rounds) {
@@ -264,18 +272,22 @@ impl Turn<'_> {
         judge(&report.turn, &rules)
     }
 
-    /// What a turn that was cut off had asked by then. Asked in words it is its end, also when nobody waits for it: what
-    /// the engine would say now may be something else.
-    async fn question_of_before(&self) -> Result<Option<Question>, Stop> {
-        match self.owed_question().await? {
-            Some(question) => Ok(Some(question)),
-            None => self.asked_in_words().await,
-        }
+    /// With what a turn that was cut off had asked by then. Asked in words it is its end, also when nobody waits for it:
+    /// what the engine would say now may be something else. What others asked in its name is not: whether the engine has
+    /// read what the turn began with nobody knows.
+    async fn end_of_before(&self) -> Result<Option<Ended>, Stop> {
+        let owed = self.owed_questions().await?;
+        let own = owed.iter().find(|owed| owed.is_own).map(|owed| owed.question.clone());
+        let asked = match own {
+            Some(question) => Some(question),
+            None => self.asked_in_words().await?,
+        };
+        Ok(asked.map(|question| Ended::asked(&question, &owed)))
     }
 
-    /// A blocking question that was committed for this turn and whose end its session has not been told.
-    async fn owed_question(&self) -> Result<Option<Question>, Stop> {
-        let Some(in_hand) = &self.feature.work.turn else { return Ok(None) };
+    /// Blocking questions that were committed for this turn and whose end its session has not been told, latest first.
+    async fn owed_questions(&self) -> Result<Vec<Owed>, Stop> {
+        let Some(in_hand) = &self.feature.work.turn else { return Ok(Vec::new()) };
         let asked = self.context.questions_since(&self.feature.id, in_hand.since).await?;
         let role = phase::kernel_role(self.role);
         // What a person asked again is not this turn's, unless this turn asked it first: it has a turn of its own.
@@ -285,12 +297,16 @@ impl Turn<'_> {
         };
         let owed =
             |question: &&Question| question.asked.role == role && question.asked.blocking && is_own(question);
-        for question in asked.iter().rev().filter(owed) {
+        let is_asked_again =
+            |question: &&Question| asked.iter().any(|new| new.reopened_from.as_ref() == Some(&question.id));
+        let mut found = Vec::new();
+        for question in asked.iter().rev().filter(owed).filter(|question| !is_asked_again(question)) {
             if !self.was_told(question).await? {
-                return Ok(Some(question.clone()));
+                let is_own = self.context.has_asked(&self.feature, &question.id).await?;
+                found.push(Owed { question: question.clone(), is_own });
             }
         }
-        Ok(None)
+        Ok(found)
     }
 
     /// Whether the session has the end of a question already: delivered live, or over MCP within the turn.

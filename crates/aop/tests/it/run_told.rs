@@ -169,3 +169,81 @@ fn a_turn_that_was_killed_after_it_asked_in_words_ends_with_that_question_whatev
         assert!(told.contains("answered: \"red\"."), "blocking: {blocking}: {told}");
     }
 }
+
+/// A question that somebody opens in the builder's name, for its id in `answer_to`.
+fn in_its_name(project: &Project, actor: &str) -> Value {
+    let question = crate::support::question("shop", "beside");
+    let asked = project.tool("feature.question_create", actor, &question).data();
+    json!({"feature_id": "shop", "question_id": asked["question_id"]})
+}
+
+/// The questions whose ends reached a session, in that order.
+fn delivered(project: &Project) -> Vec<Value> {
+    deliveries(project).iter().map(|line| line["question_id"].clone()).collect()
+}
+
+#[test]
+fn what_a_cut_off_turn_began_with_is_told_also_when_somebody_else_asked_in_its_name_meanwhile() {
+    let project = workshop(ROOM);
+    script(&project, "shop", &json!({"builder": [aside("Log it?"), ask("Which?"), built(), built()]}));
+    let [first, second] = &parked(&project)[..] else { panic!("two questions") };
+    project.answer_to(first, "yes").data();
+    project.answer_to(second, "no").data();
+    let (code, _) = Running::start_with(&project, &[], &[("AOP_CRASH_AT", "turn_began")]).end();
+    assert_eq!(code, None);
+    let third = in_its_name(&project, "human");
+    project.answer_to(&third, "yes").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(told(&project, "builder", first), 1, "{:#?}", heard_by(&project, "builder"));
+    assert_eq!(delivered(&project), [second["question_id"].clone(), third["question_id"].clone()]);
+}
+
+#[test]
+fn a_reply_whose_turn_is_stopped_by_somebody_elses_question_is_told_once_and_then_theirs() {
+    for (actor, was_kept) in [("orchestrator", true), ("orchestrator", false), ("human", false)] {
+        let project = workshop("");
+        let steps = |then| json!({"builder": [ask("Which?"), then, built(), built()]});
+        script(&project, "shop", &steps(json!({"wait_ms": 60000})));
+        let [first] = &parked(&project)[..] else { panic!("one question") };
+        let sessions = project.path(".aop/scripted/sessions");
+        let files = std::fs::read_dir(&sessions).unwrap().map(|entry| entry.unwrap().path());
+        let before: Vec<_> = files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+        project.answer_to(first, "no").data();
+        let mut run = Running::start(&project, &["--exit-when-parked"]);
+        run.until("the engine", |line| line["type"] == "engine.started");
+        while was_kept && deliveries(&project).is_empty() {
+            std::thread::yield_now();
+        }
+        let theirs = in_its_name(&project, actor);
+        assert_eq!(run.end().0, Some(3), "{actor}");
+        if !was_kept {
+            // As when the engine was ended before it had read the reply.
+            before.iter().for_each(|(path, text)| std::fs::write(path, text).unwrap());
+            let _ = std::fs::remove_file(project.path(".aop/scripted/deliveries.jsonl"));
+        }
+        script(&project, "shop", &steps(json!({"say": "quicker"})));
+        project.answer_to(&theirs, "yes").data();
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{actor}");
+        let expected = [first["question_id"].clone(), theirs["question_id"].clone()];
+        assert_eq!(delivered(&project), expected, "{actor}, kept: {was_kept}");
+    }
+}
+
+#[test]
+fn what_somebody_asked_in_a_workers_name_is_told_also_when_the_worker_asks_before_its_end() {
+    let project = workshop("");
+    let steps = |then| json!({"builder": [then, ask("Which?"), built(), built()]});
+    script(&project, "shop", &steps(json!({"wait_ms": 60000})));
+    let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
+    run.until("the builder", |line| line["type"] == "turn.began" && line["role"] == "builder");
+    let theirs = in_its_name(&project, "human");
+    assert_eq!(run.end().0, Some(3));
+    script(&project, "shop", &steps(json!({"say": "quicker"})));
+    project.answer_to(&theirs, "yes").data();
+    assert_eq!(Running::start(&project, &["--exit-when-parked"]).end().0, Some(3));
+    let own = questions(&project).pop().unwrap();
+    project.answer_to(&own, "no").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(delivered(&project), [own["question_id"].clone(), theirs["question_id"].clone()]);
+    project.assert_healthy();
+}
