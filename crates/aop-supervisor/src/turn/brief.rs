@@ -19,11 +19,11 @@ use serde_json::{Map, Value, json};
 /// The beginning of a turn.
 pub(super) struct Brief {
     pub(super) input: Input,
-    along: Along,
+    pub(super) along: Along,
 }
 
 /// What a turn is told beside its task.
-struct Along {
+pub(super) struct Along {
     notes: Vec<Note>,
     /// The keys of the notes.
     keys: Vec<String>,
@@ -85,10 +85,12 @@ impl Brief {
         let input = if goes_on { Input::Continue(prompt::again(&text)) } else { Input::Message(text) };
         Ok(Brief { input, along })
     }
+}
 
+impl Along {
     /// The session has what became of its questions: the store forgets their secrets.
     pub(super) async fn was_heard(&self, turn: &Turn<'_>) -> Result<(), Stop> {
-        for end in &self.along.ends {
+        for end in &self.ends {
             turn.context.store().forget(end.question_id.clone()).await?;
         }
         Ok(())
@@ -96,14 +98,14 @@ impl Brief {
 
     /// The turn has come to an end of its own: its notes were read and are taken away.
     pub(super) async fn was_read(&self, turn: &Turn<'_>) -> Result<(), Stop> {
-        Ok(forget_notes(turn.context.store(), &self.along.keys).await?)
+        Ok(forget_notes(turn.context.store(), &self.keys).await?)
     }
 }
 
 impl Turn<'_> {
     /// The notes that lie there for it, and the ends of questions. A turn that goes on has the notes that lay there when it
     /// began; its engine may need no word for that, so the others wait for the next turn.
-    async fn along(&self, goes_on: bool) -> Result<Along, Stop> {
+    pub(super) async fn along(&self, goes_on: bool) -> Result<Along, Stop> {
         let found = notes_for(self.context.store(), &self.feature.id, self.role).await?;
         let began = self.feature.work.turn.as_ref().map(|turn| turn.since).filter(|_| goes_on);
         let lay_there = |note: &Note| began.is_none_or(|began| note.at <= began);

@@ -29,7 +29,7 @@ use aop_turn::judge::OutputSchema;
 use aop_turn::patch::{PatchFor, patch};
 use aop_turn::repair::{NextStep, next_step};
 use aop_turn::{Engine, Mode, Role, Rules, Verdict, judge};
-use brief::Brief;
+use brief::{Along, Brief};
 use ended::Ended;
 use host::TurnHost;
 use std::path::PathBuf;
@@ -73,7 +73,8 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
         && let Some(ended) = turn.end_of_before().await?
     {
         // It had asked when it was cut off: that is its outcome, whatever else it did.
-        return turn.end(ended).await;
+        let along = turn.along(true).await?;
+        return turn.end_and_forget(ended, &along).await;
     }
     let cwd = context.worktree(&turn.feature.id).await?;
     let driver = driver.as_ref();
@@ -98,13 +99,7 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
         }
     };
     crash_point("turn_played");
-    let (failed, heard) = (ended.is_failure(), ended.was_heard());
-    turn.end(ended).await?;
-    if heard {
-        brief.was_heard(&turn).await?;
-    }
-    // Whether an engine that failed has read a note nobody knows: it stays for the next try.
-    if failed { Ok(()) } else { brief.was_read(&turn).await }
+    turn.end_and_forget(ended, &brief.along).await
 }
 
 /// The engine of a role's turn. A session goes on with the engine it belongs to, whatever the settings say by now.
@@ -179,6 +174,17 @@ impl Played {
 }
 
 impl Turn<'_> {
+    /// Commits the end, and takes away what came along.
+    async fn end_and_forget(&self, ended: Ended, along: &Along) -> Result<(), Stop> {
+        let (failed, heard) = (ended.is_failure(), ended.was_heard());
+        self.end(ended).await?;
+        if heard {
+            along.was_heard(self).await?;
+        }
+        // Whether an engine that failed has read a note nobody knows: it stays for the next try.
+        if failed { Ok(()) } else { along.was_read(self).await }
+    }
+
     /// Lets the engine play in this session or a new one, with corrective rounds where its result fails its schema.
     async fn play(
         &self,

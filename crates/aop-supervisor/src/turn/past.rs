@@ -18,25 +18,38 @@ impl Turn<'_> {
     /// after the beginning of the last turn that has read what it began with, and before the beginning of this one.
     /// What is closed later is for the next turn, also when this one is cut off and goes on.
     pub(super) async fn closed_meanwhile(&self) -> Result<Vec<Question>, Stop> {
-        let store = self.context.store();
+        let ends = self.ends_meanwhile().await?;
         let mut found = Vec::new();
-        for id in self.ends_meanwhile().await? {
-            let question = store.question(id).await?.ok_or(Stop::Stale)?;
-            let is_own = question.asked.role == phase::kernel_role(self.role) && !question.asked.blocking;
-            if is_own && !question.is_open() && !self.was_told(&question).await? {
+        for question in self.own_aside(ends.untold).await? {
+            if !self.was_told(&question).await? {
                 found.push(question);
             }
         }
         found.reverse();
+        // Whoever committed that they were read may have been killed before their secrets were forgotten.
+        for question in self.own_aside(ends.told_last).await? {
+            self.context.store().forget(question.id).await?;
+        }
         Ok(found)
     }
 
-    /// All that were closed in that time and not asked again since, latest first.
-    async fn ends_meanwhile(&self) -> Result<Vec<QuestionId>, Stop> {
+    /// Those among these that are the role's, hold nobody up and are closed.
+    async fn own_aside(&self, ids: Vec<QuestionId>) -> Result<Vec<Question>, Stop> {
+        let mut found = Vec::new();
+        for id in ids {
+            let question = self.context.store().question(id).await?.ok_or(Stop::Stale)?;
+            let is_own = question.asked.role == phase::kernel_role(self.role) && !question.asked.blocking;
+            found.extend(Some(question).filter(|question| is_own && !question.is_open()));
+        }
+        Ok(found)
+    }
+
+    /// All that were closed in that time and not asked again since, and in that of the turn before, latest first.
+    async fn ends_meanwhile(&self) -> Result<Ends, Stop> {
         let own = phase::kernel_role(self.role);
         let mut past = Past::of(self.context.store(), &self.feature.id);
-        let (mut has_begun, mut last_read) = (false, None);
-        let (mut ended, mut again) = (Vec::new(), Vec::new());
+        let (mut has_begun, mut last_read, mut is_before) = (false, None, false);
+        let (mut ends, mut again) = (Ends::default(), Vec::new());
         while let Some(recorded) = past.before().await? {
             match recorded.stamped.event {
                 Event::QuestionOpened { question, .. } => again.extend(question.reopened_from),
@@ -44,18 +57,24 @@ impl Turn<'_> {
                 Event::TurnEnded { claim, role, end } if has_begun && role == own && has_read(&end) => {
                     last_read = Some(claim);
                 }
-                Event::TurnBegan { claim, .. } if last_read.as_ref() == Some(&claim) => break,
+                Event::TurnBegan { claim, .. } if last_read.as_ref() == Some(&claim) => {
+                    if is_before {
+                        break;
+                    }
+                    is_before = true;
+                }
                 Event::QuestionAnswered { question_id, .. }
                 | Event::QuestionExpired { question_id, .. }
                 | Event::QuestionWithdrawn { question_id, .. }
                     if has_begun && !again.contains(&question_id) =>
                 {
-                    ended.push(question_id);
+                    let of = if is_before { &mut ends.told_last } else { &mut ends.untold };
+                    of.push(question_id);
                 }
                 _ => {}
             }
         }
-        Ok(ended)
+        Ok(ends)
     }
 
     /// The question that this turn asked in words, if it came so far.
@@ -75,6 +94,15 @@ impl Turn<'_> {
         }
         Ok(None)
     }
+}
+
+/// Questions that were closed.
+#[derive(Default)]
+struct Ends {
+    /// For this turn.
+    untold: Vec<QuestionId>,
+    /// For the last one that has read what it began with.
+    told_last: Vec<QuestionId>,
 }
 
 /// Whether a turn that ended so has read what it began with. Of one that failed nobody knows more than that a reply

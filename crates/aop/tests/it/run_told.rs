@@ -127,18 +127,48 @@ fn a_question_that_held_nobody_up_and_expired_stops_nobody_in_words_either() {
 
 #[test]
 fn a_secret_that_held_nobody_up_reaches_its_asker_and_is_forgotten() {
+    // At the latest by the role's next turn: also when the run is killed as soon as the reading is committed.
+    for point in [None, Some("turn_ended")] {
+        let project = workshop(&format!("{ROOM}{FAILS_ONCE}"));
+        let form = json!({"version": 1, "topic": "the token", "questions": [{"id": "token", "header": "Token",
+            "question": "Which token?", "kind": "free_text", "required": true, "secret": true}]});
+        let secret = json!({"ask": {"prompt": "Which token?", "spec": form, "blocking": false}});
+        script(&project, "shop", &json!({"builder": [secret, ask("Which?"), built(), built()]}));
+        let [first, second] = &parked(&project)[..] else { panic!("two questions") };
+        project.answer_to(first, "hush").data();
+        project.answer_to(second, "no").data();
+        if let Some(point) = point {
+            let (code, _) = Running::start_with(&project, &[], &[("AOP_CRASH_AT", point)]).end();
+            assert_eq!(code, None, "{point} was not reached");
+            assert!(project.kept_secret(&first["question_id"]).is_some());
+        }
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point:?}");
+        assert!(heard_by(&project, "builder")[1].contains("{\"token\":\"hush\"}"));
+        assert_eq!(project.kept_secret(&first["question_id"]), None, "{point:?}");
+        assert!(!heard_by(&project, "qa")[0].contains("hush"));
+    }
+}
+
+#[test]
+fn a_turn_that_was_killed_after_it_asked_has_read_its_notes_and_its_secrets_are_forgotten() {
     let project = workshop(ROOM);
     let form = json!({"version": 1, "topic": "the token", "questions": [{"id": "token", "header": "Token",
         "question": "Which token?", "kind": "free_text", "required": true, "secret": true}]});
     let secret = json!({"ask": {"prompt": "Which token?", "spec": form, "blocking": false}});
-    script(&project, "shop", &json!({"builder": [secret, ask("Which?"), built()]}));
+    script(&project, "shop", &json!({"builder": [secret, ask("Which?"), ask("And now?"), built()]}));
     let [first, second] = &parked(&project)[..] else { panic!("two questions") };
     project.answer_to(first, "hush").data();
     project.answer_to(second, "no").data();
+    project.run(&["send", "--feature-id", "shop", "mind the gap"]).data();
+    let (code, _) = Running::start_with(&project, &[], &[("AOP_CRASH_AT", "question_recorded")]).end();
+    assert_eq!(code, None);
+    assert!(project.kept_secret(&first["question_id"]).is_some());
+    project.answer_to(&questions(&project)[2], "yes").data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
-    assert!(heard_by(&project, "builder")[1].contains("{\"token\":\"hush\"}"));
+    let heard = heard_by(&project, "builder");
+    assert_eq!(heard.iter().filter(|text| text.contains("mind the gap")).count(), 1, "{heard:#?}");
+    assert_eq!(told(&project, "builder", first), 1, "{heard:#?}");
     assert_eq!(project.kept_secret(&first["question_id"]), None);
-    assert!(!heard_by(&project, "qa")[0].contains("hush"));
 }
 
 #[test]
