@@ -10,6 +10,13 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_supervisor::{Note, leave_note, sent_note};
 use aop_turn::Role;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// A longer line does not go into the log as a whole.
+const LOGGED_BYTES: usize = 64 << 10;
+
+/// So much of it is shown there.
+const SHOWN_BYTES: usize = 4 << 10;
 
 /// Leave a note for a worker's next turn
 #[derive(Debug, clap::Args)]
@@ -18,7 +25,7 @@ use serde_json::{Value, json};
   aop send --feature-id checkout --role qa \"Try it with an empty cart\"
 
 A note is read at the beginning of the next turn, also of one that begins with an answer, and
-again if that turn fails. It stands in the feature's log. It never answers a question: that is
+again if that turn fails. It stands in the feature's log, one above 64 KiB by its beginning. It never answers a question: that is
 `aop answer`.")]
 pub(crate) struct SendArgs {
     /// The feature's id
@@ -83,13 +90,23 @@ fn leave(
         ));
     }
     let line = format!("note for {} from {}: {}", whose(role), json!(args.from), args.text);
-    let input = json!({"feature_id": id, "note": line, "operation_id": operation});
+    let input = json!({"feature_id": id, "note": logged(line), "operation_id": operation});
     session.call(Tool::FeatureLogAppend, &input)?;
     let at = session.wait(session.store().now())?;
     let note = Note { text: args.text.clone(), from: args.from.clone(), at };
     let reply = json!({"feature_id": id, "role": role, "open_question_id": feature.open_question_id,
         "operation_id": operation});
     session.wait(leave_note(session.store(), id, role, operation, &note, reply))
+}
+
+/// What the log shows of a note: all, or its beginning and what tells it from every other.
+fn logged(line: String) -> String {
+    if line.len() <= LOGGED_BYTES {
+        return line;
+    }
+    let digest: String = Sha256::digest(&line).iter().map(|byte| format!("{byte:02x}")).collect();
+    let shown = &line[..line.floor_char_boundary(SHOWN_BYTES)];
+    format!("{shown} … ({} bytes, sha256 {digest})", line.len())
 }
 
 fn whose(role: Option<Role>) -> String {

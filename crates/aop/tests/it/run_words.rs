@@ -1,6 +1,6 @@
 //! `aop send` and `aop features mode` are operations like every other: done once under one name.
 
-use crate::run_support::{Running, ask, events, heard, plan, script, workshop};
+use crate::run_support::{Running, ask, events, heard, heard_by, plan, script, workshop};
 use serde_json::json;
 
 #[test]
@@ -62,4 +62,21 @@ fn a_mode_is_set_once_under_its_operation_whatever_was_set_since() {
     mode("auto", "m1").refused("operation_id_reuse_mismatch", 1);
     assert_eq!(Running::start(&project, &[]).end().0, Some(0), "the last one holds: nobody is asked");
     assert_eq!(events(&project, "shop", "question.opened").len(), 0);
+}
+
+#[test]
+fn a_long_note_is_read_as_a_whole_and_its_log_tells_it_from_another() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    project.create_feature("shop");
+    let text = format!("{}\u{20ac} the end", "long ".repeat(14_000));
+    let send = |text: &str| project.run(&["send", "--feature-id", "shop", "--operation-id", "s1", text]);
+    let sent = send(&text);
+    assert_eq!(sent.data()["operation_id"], "s1");
+    assert_eq!(send(&text).stdout, sent.stdout);
+    send(&text.replace("end", "END")).refused("operation_id_reuse_mismatch", 1);
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert!(heard_by(&project, "planner")[0].contains("\u{20ac} the end"));
+    let noted = events(&project, "shop", "feature.noted");
+    assert!(noted[0]["note"].as_str().unwrap().contains(" bytes, sha256 "), "{noted:?}");
 }
