@@ -9,17 +9,26 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::process::Command;
 
-/// The groups of all gits that run.
-static RUNNING: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
+static RUNNING: Mutex<Running> = Mutex::new(Running { groups: Vec::new(), leaving: false });
 
-fn running() -> MutexGuard<'static, Vec<Pid>> {
+/// What runs in this process.
+struct Running {
+    /// The groups of all gits that run.
+    groups: Vec<Pid>,
+    /// The process leaves: no git begins, and what became of those that ran is nobody's business.
+    leaving: bool,
+}
+
+fn running() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Ends every git that a run has started, with all that it has started: for a process that leaves without waiting for
-/// its tasks.
+/// its tasks. None begins any more, and nobody is told that his was ended: he would write down that it failed.
 pub fn end_running_gits() {
-    for group in running().drain(..) {
+    let mut running = running();
+    running.leaving = true;
+    for group in running.groups.drain(..) {
         end(group);
     }
 }
@@ -36,7 +45,7 @@ impl Group {
     /// It has ended, and its number may be another's.
     fn forget(&mut self) {
         if let Some(group) = self.0.take() {
-            running().retain(|known| *known != group);
+            running().groups.retain(|known| *known != group);
         }
     }
 }
@@ -47,6 +56,13 @@ impl Drop for Group {
             end(group);
         }
         self.forget();
+    }
+}
+
+/// Never ends when the process leaves.
+async fn unless_leaving() {
+    if running().leaving {
+        std::future::pending().await
     }
 }
 
@@ -63,6 +79,7 @@ impl Git {
         folder: &Path,
         shown: &str,
     ) -> Result<Output, GitError> {
+        unless_leaving().await;
         let not_installed = |error: std::io::Error| GitError::NotInstalled(error.to_string());
         // In the project's own folder nothing of an agent's holds it up, and to be ended there would read as a no.
         let theirs = self.behalf.is_some() || self.feature_at(folder).is_some();
@@ -70,20 +87,26 @@ impl Git {
             return command.output().await.map_err(not_installed);
         };
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let (child, pid) = {
+        let begun = {
             // Whoever ends them all finds this one too.
             let mut running = running();
-            let child = command.spawn().map_err(not_installed)?;
-            let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-            running.extend(pid);
-            (child, pid)
+            if running.leaving {
+                None
+            } else {
+                let child = command.spawn().map_err(not_installed)?;
+                let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+                running.groups.extend(pid);
+                Some((child, pid))
+            }
         };
+        let Some((child, pid)) = begun else { return std::future::pending().await };
         let mut waiting = std::pin::pin!(child.wait_with_output());
         // Dropped before the process itself is, while its number is still its own.
         let mut group = Group(pid);
         match tokio::time::timeout(limit, &mut waiting).await {
             Ok(output) => {
                 group.forget();
+                unless_leaving().await;
                 output.map_err(not_installed)
             }
             Err(_) => Err(self.too_long(limit, folder, shown)),
@@ -115,6 +138,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
     use std::process::Command;
+    use std::sync::Arc;
     use std::time::Duration;
 
     /// A project whose commits hang in a hook, and the pipe that the hook has open for as long as it lives.
@@ -153,17 +177,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_leaves_at_once_leaves_no_git_behind() {
+    async fn whoever_leaves_at_once_leaves_no_git_behind_and_nobody_who_takes_that_for_a_failure() {
         let (_dir, project, id, pipe, _hook) = with_hanging_hook(Duration::from_secs(600)).await;
-        let committing = tokio::spawn(async move { project.commit_all(&id, "second").await });
+        let (project, id) = (Arc::new(project), Arc::new(id));
+        let (ours, of) = (Arc::clone(&project), Arc::clone(&id));
+        let mut committing = tokio::spawn(async move { ours.commit_all(&of, "second").await });
         while !is_held(&pipe) {
             tokio::task::yield_now().await;
         }
         end_running_gits();
         // It would wait for ten minutes otherwise.
-        assert!(committing.await.unwrap().is_err());
         while is_held(&pipe) {
             tokio::task::yield_now().await;
         }
+        let soon = Duration::from_secs(1);
+        assert!(tokio::time::timeout(soon, &mut committing).await.is_err(), "it has nothing to tell");
+        assert!(tokio::time::timeout(soon, project.commit_all(&id, "third")).await.is_err(), "none begins");
     }
 }
