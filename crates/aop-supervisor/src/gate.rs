@@ -65,9 +65,15 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let Some(given) = ask(context, feature, gate, &path).await? else { return Ok(false) };
     let record = answer_record(gate, &given.answer, given.at, &given.by)?;
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
-    keep_answer(context.store(), gate, &record, &given.question_id).await?;
-    if !place.write_new(&record).map_err(stuck)? && place.read().map_err(stuck)?.as_deref() != Some(&record) {
-        return Err(other().into());
+    let kept = keep_answer(context.store(), gate, &record, &given.question_id).await?;
+    if !place.write_new(&record).map_err(stuck)? {
+        let standing = place.read().map_err(stuck)?.unwrap_or_default();
+        if standing != record {
+            // Somebody else was first with another answer, and it may be a person's too.
+            kept.put_back(context.store()).await?;
+            let opens = is_answer(context, feature, gate, &standing).await?;
+            return if opens { Ok(true) } else { Err(other().into()) };
+        }
     }
     context.store().forget(given.question_id).await?;
     Ok(true)
@@ -91,11 +97,34 @@ pub async fn keep_answer(
     gate: &Gate,
     record: &[u8],
     question_id: &QuestionId,
-) -> Result<(), Refusal> {
+) -> Result<KeptAnswer, Refusal> {
     let asked = digest(&gate.spec.to_json());
     let document = json!({"asked": asked, "sha256": hex(record), "question_id": question_id});
-    store.place(Shelf::Results, answer_key(gate), Some(document), Expect::Anything).await?;
-    Ok(())
+    let key = answer_key(gate);
+    loop {
+        let earlier = store.document(Shelf::Results, key.clone()).await?;
+        let expected = earlier.clone().map_or(Expect::Absent, Expect::Value);
+        if store.place(Shelf::Results, key.clone(), Some(document.clone()), expected).await? {
+            return Ok(KeptAnswer { key, document, earlier });
+        }
+    }
+}
+
+/// An answer to a gate whose record is to be written.
+#[derive(Debug)]
+pub struct KeptAnswer {
+    key: String,
+    document: Value,
+    earlier: Option<Value>,
+}
+
+impl KeptAnswer {
+    /// Its record could not be written because another stood there first: what was kept before counts again.
+    pub async fn put_back(self, store: &dyn Store) -> Result<(), Refusal> {
+        let expected = Expect::Value(self.document);
+        store.place(Shelf::Results, self.key, self.earlier, expected).await?;
+        Ok(())
+    }
 }
 
 /// One file, one answer, whichever features have a gate there. No feature is called like that.
@@ -234,4 +263,29 @@ fn hex(bytes: &[u8]) -> String {
 /// So that other modules name things the same way.
 pub(crate) fn short_digest(text: &str) -> String {
     hex(text.as_bytes())[..16].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aop_store::{MemoryStore, SystemClock};
+
+    #[tokio::test]
+    async fn of_two_answers_at_one_path_the_one_that_was_written_stays_known() {
+        let packet = json!({"intent": "i", "answer_path": "answers/a.json", "novel_ask": {"version": 1,
+            "topic": "t", "questions": [{"id": "q", "header": "H", "question": "Q?", "kind": "free_text",
+            "required": true}]}});
+        let packet = Packet::parse(packet.to_string().as_bytes()).unwrap();
+        let (gate, store) = (packet.gate().unwrap(), MemoryStore::new(Arc::new(SystemClock)));
+        let id = QuestionId::from_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").unwrap();
+        let known = async || store.document(Shelf::Results, answer_key(gate)).await.unwrap();
+        let keep = async |record: &[u8]| keep_answer(&store, gate, record, &id).await.unwrap();
+        let (early, written) = (keep(b"early").await, keep(b"written").await);
+        let late = keep(b"late").await;
+        assert_eq!(known().await.unwrap()["sha256"], hex(b"late"));
+        late.put_back(&store).await.unwrap();
+        assert_eq!(known().await, Some(written.document));
+        early.put_back(&store).await.unwrap();
+        assert_eq!(known().await.unwrap()["sha256"], hex(b"written"), "what came after it stays");
+    }
 }

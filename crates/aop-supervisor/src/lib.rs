@@ -29,7 +29,7 @@ mod step;
 mod turn;
 
 pub use check::CheckReport;
-pub use gate::{answer_record, keep_answer};
+pub use gate::{KeptAnswer, answer_record, keep_answer};
 pub use git::{Git, GitError, end_running_gits};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge, unfinished_merges};

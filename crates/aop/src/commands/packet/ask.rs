@@ -79,9 +79,11 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     if place.read()?.is_none() {
         let record = answer_record(gate, answer, *at, by)?;
         // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
-        session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
+        let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
         if place.write_new(&record)? {
             closed.delivered(&session)?;
+        } else if place.read()?.as_deref() != Some(&record) {
+            session.wait(kept.put_back(session.store()))?;
         }
     }
     Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate), operation))
