@@ -281,7 +281,6 @@ impl Snapshot {
             question_id: question.id.clone(),
             since: stamped.at,
             role: question.asked.role,
-            by_human: stamped.actor == Actor::Human && question.asked.role.is_worker(),
             // A blocking question always has one; the status before it is what it would be.
             resume_status: question.resume_status.clone().unwrap_or(ResumeStatus::Known(from)),
         });

@@ -17,9 +17,6 @@ pub struct Waiting {
     pub since: Timestamp,
     /// Whose question it is.
     pub role: Role,
-    /// A person opened it in a worker's name: the worker does not know of it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_human: bool,
     /// Where the feature returns to.
     pub resume_status: ResumeStatus,
 }
@@ -134,5 +131,21 @@ impl Feature {
             created_at: self.created_at,
             updated_at: self.updated_at,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_record_of_an_earlier_version_that_says_who_opened_the_question_is_read_as_any_other() {
+        let record = json!({"question_id": "q_01ARZ3NDEKTSV4RRFFQ69G5FAV", "since": "2026-01-01T00:00:00.000Z",
+            "role": "builder", "resume_status": "building"});
+        let mut earlier = record.clone();
+        earlier["by_human"] = json!(true);
+        let read = |record| serde_json::from_value::<Waiting>(record).unwrap();
+        assert_eq!(read(earlier), read(record));
     }
 }
