@@ -130,6 +130,9 @@ pub enum TurnEnd {
         /// What others asked in the worker's name meanwhile, and whose end the session has not been told either.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         also: Vec<QuestionId>,
+        /// Whether nobody knows that the session has read what the turn began with: somebody else's question cut it off.
+        #[serde(default, skip_serializing_if = "is_false")]
+        unread: bool,
     },
     /// It failed.
     Error {
@@ -290,21 +293,31 @@ impl Work {
                 // Whoever has not been told everything takes another turn.
                 self.finished = self.owed_to(role).is_none().then_some(*goes_on);
             }
-            TurnEnd::AskUser { question_id, blocking, also } => {
+            TurnEnd::AskUser { question_id, blocking, also, unread } => {
                 self.failures = 0;
+                self.owe_again(turn.filter(|_| *unread), role);
                 for owed in blocking.then_some(question_id).into_iter().chain(also) {
                     self.owe(owed, role);
                 }
             }
             TurnEnd::Error { delivered, .. } => {
                 self.failures += 1;
-                if let Some(question_id) = turn.and_then(|turn| turn.reply_to).filter(|_| !delivered) {
-                    // Nobody has told the session yet, so whoever tries again has to.
-                    self.replies.insert(0, PendingReply { question_id, role });
-                }
+                self.owe_again(turn.filter(|_| !delivered), role);
             }
         }
     }
+
+    /// Nobody has told the session yet what this turn was to tell it, so whoever tries again has to.
+    fn owe_again(&mut self, turn: Option<TurnInHand>, role: Role) {
+        if let Some(question_id) = turn.and_then(|turn| turn.reply_to) {
+            self.replies.insert(0, PendingReply { question_id, role });
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// One reply is written as itself: that is what there mostly is, and all there was before there could be several.

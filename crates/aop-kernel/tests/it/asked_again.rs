@@ -48,7 +48,11 @@ fn asks_and_is_withdrawn(state: Snapshot, role: Role, number: usize) -> Snapshot
     let asks = question(json!({"role": role}));
     let state = after(state, Tool::QuestionCreate, &asks, number, HumanInput::default());
     withdrawn(
-        ends(state, TurnEnd::AskUser { question_id: id(number), blocking: true, also: Vec::new() }, None),
+        ends(
+            state,
+            TurnEnd::AskUser { question_id: id(number), blocking: true, also: Vec::new(), unread: false },
+            None,
+        ),
         number,
     )
 }
@@ -146,7 +150,11 @@ fn a_session_that_is_owed_two_ends_is_told_both_in_order_before_it_is_done() {
     let state = begins(state, Role::Planner, None);
     let asks = question(json!({"role": "planner"}));
     let state = after(state, Tool::QuestionCreate, &asks, 2, HumanInput::default());
-    let state = ends(state, TurnEnd::AskUser { question_id: id(2), blocking: true, also: Vec::new() }, None);
+    let state = ends(
+        state,
+        TurnEnd::AskUser { question_id: id(2), blocking: true, also: Vec::new(), unread: false },
+        None,
+    );
     let state = answered(reopened(answered(state, 2), 1), 11);
     assert_eq!(work(&state).owed_to(Role::Planner), Some(&id(2)), "its call waits");
     let state = finishes(begins(state, Role::Planner, Some(id(2))), Some(Status::Building));
@@ -154,6 +162,20 @@ fn a_session_that_is_owed_two_ends_is_told_both_in_order_before_it_is_done() {
     assert_eq!(work(&state).owed_to(Role::Planner), Some(&id(11)));
     let state = finishes(begins(state, Role::Planner, Some(id(11))), Some(Status::Building));
     assert_eq!(status(&state), Status::Building);
+}
+
+#[test]
+fn a_turn_that_somebody_elses_question_cut_off_is_owed_what_it_began_with_first() {
+    for (unread, owed) in [(true, [id(1), id(2)]), (false, [id(2), id(2)])] {
+        let state = asked_in_vain(in_phase(Status::Planning), Role::Planner, 1);
+        let asks = question(json!({"role": "planner"}));
+        let state = answered(after(state, Tool::QuestionCreate, &asks, 2, HumanInput::default()), 2);
+        let end = TurnEnd::AskUser { question_id: id(2), blocking: true, also: Vec::new(), unread };
+        let state = ends(state, end, None);
+        assert_eq!(work(&state).owed_to(Role::Planner), Some(&owed[0]), "{unread}");
+        let state = finishes(begins(state, Role::Planner, Some(owed[0].clone())), Some(Status::Building));
+        assert_eq!(work(&state).owed_to(Role::Planner), unread.then_some(&owed[1]), "{unread}");
+    }
 }
 
 #[test]

@@ -34,19 +34,20 @@ pub(super) struct Ended {
 
 enum How {
     Final(Map<String, Value>),
-    Recorded { id: QuestionId, blocking: bool, also: Vec<QuestionId> },
+    Recorded { id: QuestionId, blocking: bool, also: Vec<QuestionId>, unread: bool },
     Ask(Box<Ask>),
     Error { code: String, message: String, retryable: bool },
 }
 
 impl Ended {
-    /// A question was recorded for it. What others asked in its name is owed to its session beside that.
-    pub(super) fn asked(question: &Question, owed: &[Owed]) -> Self {
+    /// A question was recorded for it. What else is owed to its session is told beside that; so is what the turn began
+    /// with, unless the session has it (`heard`).
+    pub(super) fn asked(question: &Question, owed: &[Owed], heard: bool) -> Self {
         let (id, blocking) = (question.id.clone(), question.asked.blocking);
-        let of_others = owed.iter().rev().filter(|owed| !owed.is_own && owed.question.id != id);
-        let also = of_others.map(|owed| owed.question.id.clone()).collect();
-        let how = How::Recorded { id, blocking, also };
-        Ended { how, warnings: Vec::new(), transcript: None, delivered: true }
+        let others = owed.iter().rev().filter(|owed| owed.question.id != id);
+        let also = others.map(|owed| owed.question.id.clone()).collect();
+        let how = How::Recorded { id, blocking, also, unread: !heard };
+        Ended { how, warnings: Vec::new(), transcript: None, delivered: heard }
     }
 
     /// The engine could not do it.
@@ -73,14 +74,14 @@ impl Ended {
         }
     }
 
-    /// Whether the engine failed.
-    pub(super) fn is_failure(&self) -> bool {
-        matches!(self.how, How::Error { .. })
+    /// Whether nobody knows that the engine has read what it was given: it failed, or was cut off.
+    pub(super) fn is_unsure(&self) -> bool {
+        matches!(self.how, How::Error { .. } | How::Recorded { unread: true, .. })
     }
 
     /// Whether the session has what the turn began with: it came to an end of its own, or the reply is known to be there.
     pub(super) fn was_heard(&self) -> bool {
-        !self.is_failure() || self.delivered
+        !self.is_unsure() || self.delivered
     }
 
     /// Something that should be known, beside what came of it.
@@ -91,7 +92,7 @@ impl Ended {
 
     /// Whether the reply that it began with has reached the session. What ended by itself has read it.
     pub(super) fn having(mut self, delivered: bool) -> Self {
-        if self.is_failure() {
+        if self.is_unsure() {
             self.delivered = delivered;
         }
         self
@@ -105,8 +106,8 @@ impl Turn<'_> {
         let mut warnings = ended.warnings;
         let (end, to) = match ended.how {
             How::Final(result) => self.finished(result).await?,
-            How::Recorded { id, blocking, also } => {
-                (TurnEnd::AskUser { question_id: id, blocking, also }, None)
+            How::Recorded { id, blocking, also, unread } => {
+                (TurnEnd::AskUser { question_id: id, blocking, also, unread }, None)
             }
             How::Ask(ask) => self.ask(&ask, &mut warnings).await?,
             How::Error { code, message, retryable } => self.failed(code, message, retryable, delivered),
@@ -194,7 +195,7 @@ impl Turn<'_> {
             Ok(receipt) => {
                 let id = receipt.envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
                 let (question_id, blocking) = (QuestionId::parse(&id)?, ask.blocking);
-                Ok((TurnEnd::AskUser { question_id, blocking, also: Vec::new() }, None))
+                Ok((TurnEnd::AskUser { question_id, blocking, also: Vec::new(), unread: false }, None))
             }
             Err(refusal) if refusal.code == ErrorCode::StoreUnavailable => Err(refusal.into()),
             Err(refusal) => {

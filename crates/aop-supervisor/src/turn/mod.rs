@@ -28,7 +28,7 @@ use aop_store::{ClaimState, crash_point};
 use aop_turn::judge::OutputSchema;
 use aop_turn::patch::{PatchFor, patch};
 use aop_turn::repair::{NextStep, next_step};
-use aop_turn::{Engine, Mode, Role, Rules, Verdict, judge};
+use aop_turn::{Engine, Mode, Outcome, Role, Rules, Verdict, judge};
 use brief::{Along, Brief};
 use ended::Ended;
 use host::TurnHost;
@@ -70,9 +70,9 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     let driver = (context.drivers)(engine).map_err(|error| unavailable(&error, stored.is_some()))?;
     let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
     if plan.cut_off
-        && let Some(ended) = turn.end_of_before().await?
+        && let Some(ended) = turn.end_of_before(found).await?
     {
-        // It had asked when it was cut off: that is its outcome, whatever else it did.
+        // A question was asked for it when it was cut off: that is its outcome, whatever else it did.
         let along = turn.along(true).await?;
         return turn.end_and_forget(ended, &along).await;
     }
@@ -176,13 +176,13 @@ impl Played {
 impl Turn<'_> {
     /// Commits the end, and takes away what came along.
     async fn end_and_forget(&self, ended: Ended, along: &Along) -> Result<(), Stop> {
-        let (failed, heard) = (ended.is_failure(), ended.was_heard());
+        let (unsure, heard) = (ended.is_unsure(), ended.was_heard());
         self.end(ended).await?;
         if heard {
             along.was_heard(self).await?;
         }
         // Whether an engine that failed has read a note nobody knows: it stays for the next try.
-        if failed { Ok(()) } else { along.was_read(self).await }
+        if unsure { Ok(()) } else { along.was_read(self).await }
     }
 
     /// Lets the engine play in this session or a new one, with corrective rounds where its result fails its schema.
@@ -218,10 +218,12 @@ impl Turn<'_> {
             delivered |= report.delivered;
             host.settled(&report.asked).await?;
             let owed = self.owed_questions().await?;
-            if let Some(last) = owed.first() {
-                return Ok(Played::Ended(Ended::asked(&last.question, &owed).having(delivered)));
-            }
             let verdict = self.judge(&report);
+            if let Some(last) = owed.iter().find(|owed| owed.is_own).or(owed.first()) {
+                let failed = matches!(verdict.outcome, Outcome::Error { .. });
+                let heard = last.is_own || delivered || !failed;
+                return Ok(Played::Ended(Ended::asked(&last.question, &owed, heard)));
+            }
             match next_step(&verdict, rounds, self.context.settings.repair_rounds) {
                 NextStep::Accept => {
                     return Ok(Played::Ended(Ended::judged(verdict, &report).having(delivered)));
@@ -279,16 +281,19 @@ impl Turn<'_> {
     }
 
     /// With what a turn that was cut off had asked by then. Asked in words it is its end, also when nobody waits for it:
-    /// what the engine would say now may be something else. What others asked in its name is not: whether the engine has
-    /// read what the turn began with nobody knows.
-    async fn end_of_before(&self) -> Result<Option<Ended>, Stop> {
+    /// what the engine would say now may be something else. Where only others have asked in its name, or its engine was
+    /// never started, nobody knows whether the session has read what the turn began with.
+    async fn end_of_before(&self, found: ClaimState) -> Result<Option<Ended>, Stop> {
         let owed = self.owed_questions().await?;
-        let own = owed.iter().find(|owed| owed.is_own).map(|owed| owed.question.clone());
-        let asked = match own {
-            Some(question) => Some(question),
+        let own = match owed.iter().find(|owed| owed.is_own) {
+            _ if found < ClaimState::Spawned => None,
+            Some(own) => Some(own.question.clone()),
             None => self.asked_in_words().await?,
         };
-        Ok(asked.map(|question| Ended::asked(&question, &owed)))
+        if let Some(question) = own {
+            return Ok(Some(Ended::asked(&question, &owed, true)));
+        }
+        Ok(owed.first().map(|last| Ended::asked(&last.question, &owed, false)))
     }
 
     /// Blocking questions that were committed for this turn and whose end its session has not been told, latest first.
@@ -308,7 +313,8 @@ impl Turn<'_> {
         let mut found = Vec::new();
         for question in asked.iter().rev().filter(owed).filter(|question| !is_asked_again(question)) {
             if !self.was_told(question).await? {
-                let is_own = self.context.has_asked(&self.feature, &question.id).await?;
+                let first = first_of(question, &asked);
+                let is_own = self.context.has_asked(&self.feature, &first.id).await?;
                 found.push(Owed { question: question.clone(), is_own });
             }
         }
@@ -329,6 +335,16 @@ impl Turn<'_> {
         let live = store.claim(format!("reply:{}", question.id), run, self.epoch).await?;
         Ok(live.state == ClaimState::Delivered)
     }
+}
+
+/// The question as it was asked first, by whoever asked it then, among these.
+fn first_of<'a>(mut question: &'a Question, asked: &'a [Question]) -> &'a Question {
+    let before =
+        |question: &Question| asked.iter().find(|old| Some(&old.id) == question.reopened_from.as_ref());
+    while let Some(old) = before(question) {
+        question = old;
+    }
+    question
 }
 
 /// An engine that cannot be used at all: no retry would help. A session goes on with no other engine, so none is named

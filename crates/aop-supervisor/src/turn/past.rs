@@ -9,6 +9,7 @@ use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::question::Question;
 use aop_kernel::work::TurnEnd;
 use aop_store::Store;
+use std::collections::BTreeMap;
 
 /// So many events are read at a time.
 const PAGE: usize = 64;
@@ -61,7 +62,7 @@ impl Turn<'_> {
                     if is_before {
                         break;
                     }
-                    is_before = true;
+                    (is_before, last_read) = (true, None);
                 }
                 Event::QuestionAnswered { question_id, .. }
                 | Event::QuestionExpired { question_id, .. }
@@ -77,16 +78,24 @@ impl Turn<'_> {
         Ok(ends)
     }
 
-    /// The question that this turn asked in words, if it came so far.
+    /// The question that this turn asked in words, if it came so far, as it was asked last.
     pub(super) async fn asked_in_words(&self) -> Result<Option<Question>, Stop> {
         let operation = self.text_operation()?.into_operation();
         let mut past = Past::of(self.context.store(), &self.feature.id);
+        let mut again = BTreeMap::new();
         while let Some(recorded) = past.before().await? {
             match recorded.stamped.event {
                 Event::QuestionOpened { question, .. }
                     if recorded.stamped.operation_id.as_ref() == Some(&operation) =>
                 {
-                    return Ok(self.context.store().question(question.id).await?);
+                    let asked = again.remove(&question.id).unwrap_or(question.id);
+                    return Ok(self.context.store().question(asked).await?);
+                }
+                Event::QuestionOpened { question, .. } => {
+                    if let Some(old) = question.reopened_from {
+                        let last = again.remove(&question.id).unwrap_or(question.id);
+                        again.insert(old, last);
+                    }
                 }
                 Event::TurnBegan { claim, .. } if claim == self.claim => break,
                 _ => {}
@@ -109,7 +118,8 @@ struct Ends {
 /// reached its session.
 fn has_read(end: &TurnEnd) -> bool {
     match end {
-        TurnEnd::Final { .. } | TurnEnd::AskUser { .. } => true,
+        TurnEnd::Final { .. } => true,
+        TurnEnd::AskUser { unread, .. } => !unread,
         TurnEnd::Error { delivered, .. } => *delivered,
     }
 }

@@ -25,8 +25,8 @@ const SHOWN_BYTES: usize = 4 << 10;
   aop send --feature-id checkout --role qa \"Try it with an empty cart\"
 
 A note is read at the beginning of the next turn, also of one that begins with an answer, and
-again if that turn fails. It stands in the feature's log, one above 64 KiB by its beginning. It never answers a question: that is
-`aop answer`.")]
+again if that turn fails. It stands in the feature's log, one above 64 KiB by its beginning. It
+never answers a question: that is `aop answer`.")]
 pub(crate) struct SendArgs {
     /// The feature's id
     #[arg(long)]

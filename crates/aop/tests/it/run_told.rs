@@ -260,7 +260,7 @@ fn a_reply_whose_turn_is_stopped_by_somebody_elses_question_is_told_once_and_the
 }
 
 #[test]
-fn what_somebody_asked_in_a_workers_name_is_told_also_when_the_worker_asks_before_its_end() {
+fn what_somebody_asked_in_a_workers_name_is_told_before_the_worker_goes_on_and_asks_itself() {
     let project = workshop("");
     let steps = |then| json!({"builder": [then, ask("Which?"), built(), built()]});
     script(&project, "shop", &steps(json!({"wait_ms": 60000})));
@@ -274,6 +274,6 @@ fn what_somebody_asked_in_a_workers_name_is_told_also_when_the_worker_asks_befor
     let own = questions(&project).pop().unwrap();
     project.answer_to(&own, "no").data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
-    assert_eq!(delivered(&project), [own["question_id"].clone(), theirs["question_id"].clone()]);
+    assert_eq!(delivered(&project), [theirs["question_id"].clone(), own["question_id"].clone()]);
     project.assert_healthy();
 }

@@ -286,7 +286,7 @@ fn a_persons_own_question_stops_the_turn_that_is_under_way_and_it_goes_on_after_
 fn a_question_that_the_orchestrator_opens_in_a_workers_name_stops_the_turn() {
     let project = workshop("");
     let late = json!({"write": {"path": "late.txt", "text": "late"}});
-    let steps = |then: Value| json!({"builder": [then, late, built(), built()]});
+    let steps = |then: Value| json!({"builder": [then, late, built()]});
     script(&project, "shop", &steps(json!({"wait_ms": 60000})));
     let mut run = Running::start(&project, &["--exit-when-parked", &spec(&project, "shop")]);
     run.until("the builder", |line| line["type"] == "turn.began" && line["role"] == "builder");
