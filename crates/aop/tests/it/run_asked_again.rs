@@ -1,7 +1,9 @@
 //! What `aop run` does with questions that a person asks again.
 
 use crate::run_rules::{packet, spec};
-use crate::run_support::{Running, ask, assert_nothing_left, built, events, pass, plan, script, workshop};
+use crate::run_support::{
+    Running, ask, assert_nothing_left, built, deliveries, events, pass, plan, script, workshop,
+};
 use crate::support::{Project, question};
 use serde_json::{Value, json};
 
@@ -172,4 +174,26 @@ fn a_gate_is_asked_also_before_a_first_turn_that_begins_with_an_answer() {
     assert_eq!(run.end().0, Some(0));
     let began = events(&project, "shop", "turn.began");
     assert_eq!((&began[1]["role"], &began[1]["reply_to"]), (&json!("builder"), &again["question_id"]));
+}
+
+#[test]
+fn a_question_of_a_turn_that_was_cut_off_stays_its_own_when_a_person_asks_it_again() {
+    let in_words = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "Which?"}});
+    let in_words = json!({"ask_prose": in_words.to_string()});
+    for (asks, dies) in [(ask("Which?"), "question_recorded"), (in_words, "turn_judged")] {
+        let project = workshop("");
+        script(&project, "shop", &json!({"planner": [asks, plan()]}));
+        let dying = [("AOP_CRASH_AT", dies)];
+        let (code, _) = Running::start_with(&project, &[&spec(&project, "shop")], &dying).end();
+        assert_eq!(code, None, "{dies}");
+        let asked = project.run(&["questions", "--feature-id", "shop"]).data()["items"][0].clone();
+        withdraw(&project, &asked);
+        let again = reopen(&project, &asked);
+        project.answer_to(&again, "no").data();
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{dies}");
+        let ended = events(&project, "shop", "turn.ended");
+        assert_eq!(ended[0]["end"]["question_id"], again["question_id"], "{dies}: {:#}", ended[0]);
+        let heard = deliveries(&project).iter().map(|line| line["question_id"].clone()).collect::<Vec<_>>();
+        assert_eq!(heard, [again["question_id"].clone()], "{dies}");
+    }
 }
