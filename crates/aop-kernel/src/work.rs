@@ -131,7 +131,7 @@ pub enum TurnEnd {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         also: Vec<QuestionId>,
         /// Whether nobody knows that the session has read what the turn began with: somebody else's question cut it off.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unread: bool,
     },
     /// It failed.
@@ -313,11 +313,6 @@ impl Work {
             self.replies.insert(0, PendingReply { question_id, role });
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 /// One reply is written as itself: that is what there mostly is, and all there was before there could be several.

@@ -302,10 +302,7 @@ impl Turn<'_> {
         let asked = self.context.questions_since(&self.feature.id, in_hand.since).await?;
         let role = phase::kernel_role(self.role);
         // What a person asked again is not this turn's, unless this turn asked it first: it has a turn of its own.
-        let is_own = |question: &Question| {
-            let again = question.reopened_from.as_ref();
-            again.is_none_or(|old| asked.iter().any(|question| question.id == *old))
-        };
+        let is_own = |question: &Question| first_of(question, &asked).reopened_from.is_none();
         let owed =
             |question: &&Question| question.asked.role == role && question.asked.blocking && is_own(question);
         let is_asked_again =
