@@ -59,4 +59,6 @@ pub struct EngineTurn {
     pub claim: String,
     /// Nobody may be asked, and these are the words for that.
     pub refuses: Option<String>,
+    /// Nobody may be asked yet, not for a permission either, and these are the words for that.
+    pub not_yet: Option<String>,
 }

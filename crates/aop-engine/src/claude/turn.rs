@@ -8,10 +8,10 @@ use crate::port::{
 };
 use crate::process::{Cause, End, Guarded, Launch, Stdin, Surroundings};
 use crate::program;
-use crate::words::join;
+use crate::words::{READ_FIRST, join};
 use aop_turn::command::{Conversation, Version, command_line, is_session_handle};
 use aop_turn::{Engine, TurnReader};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -160,7 +160,7 @@ impl Turn<'_> {
         let mut process = Guarded::spawn(Launch {
             aop: self.around.aop.clone(),
             argv: self.argv(),
-            env: self.env(),
+            env: self.env(message),
             cwd: self.request.cwd.clone(),
             stdin: message.map_or(Stdin::Null, |text| Stdin::Given(text.as_bytes().to_vec())),
             run_dir: self.request.run_dir.clone(),
@@ -227,13 +227,20 @@ impl Turn<'_> {
         argv
     }
 
-    fn env(&self) -> BTreeMap<OsString, OsString> {
+    fn env(&self, message: Option<&str>) -> BTreeMap<OsString, OsString> {
         let mut env = self.around.for_turn(&self.request);
         env.retain(|name, _| !NESTED.iter().any(|nested| name == nested));
         // The engine refuses to work without prompts as root unless it is told that nothing can be harmed; whoever
         // runs it as root has decided that, in a container mostly.
         if rustix::process::getuid().is_root() {
             env.insert("IS_SANDBOX".into(), "1".into());
+        }
+        // A question ends the turn, and what has yet to follow would be lost: none is taken over MCP either.
+        if message.is_none() && follows(&self.request).is_some() {
+            let SessionRef { session, cwd, version, .. } = &self.session;
+            let engine = json!({"engine": Engine::ClaudeCode.as_str(), "session": session, "cwd": cwd,
+                "version": version, "not_yet": READ_FIRST});
+            env.insert("AOP_ENGINE".into(), engine.to_string().into());
         }
         env
     }

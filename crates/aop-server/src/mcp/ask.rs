@@ -29,6 +29,9 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         let ask = AskUser::parse(input)?;
+        if let Some(why) = self.not_yet() {
+            return Ok(Told::Envelope(Envelope::success(&words::declined(why))));
+        }
         if let Some(why) = self.engine.as_ref().and_then(|engine| engine.refuses.as_ref()) {
             return Ok(Told::Envelope(Envelope::success(&words::refused(why, ask.grants()))));
         }
@@ -39,6 +42,11 @@ impl Handler {
         };
         self.memory.secrets.asked(&question.id);
         self.settle(&question, reply, context).await
+    }
+
+    /// Why nobody may be asked yet: the agent has not read all that it is told.
+    pub(super) fn not_yet(&self) -> Option<&str> {
+        self.engine.as_ref()?.not_yet.as_deref()
     }
 
     /// Goes on waiting.

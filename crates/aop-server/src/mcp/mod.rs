@@ -156,6 +156,10 @@ impl Handler {
                 Origin::Process => lone_client(self.caller.role),
             });
         }
+        if let Some(why) = self.not_yet().filter(|_| tool == Tool::QuestionCreate) {
+            return Err(Refusal::new(aop_kernel::ErrorCode::UnsupportedOperation, why)
+                .hint("ask once you have read your next message"));
+        }
         if let Some(name) = self.signs.as_deref().filter(|_| tool == Tool::QuestionAnswer) {
             input["answered_by"] = name.into();
         }

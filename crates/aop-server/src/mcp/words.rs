@@ -28,7 +28,11 @@ pub(super) fn withheld(question: &Question) -> Value {
 /// The same where nobody may be asked: there is no question then. Permission is never assumed, whatever the engine is
 /// told of other questions.
 pub(super) fn refused(why: &str, grants: bool) -> Value {
-    let why = if grants { NOT_PERMITTED } else { why };
+    declined(if grants { NOT_PERMITTED } else { why })
+}
+
+/// Nothing was asked, for this reason.
+pub(super) fn declined(why: &str) -> Value {
     json!({"status": "declined", "text": format!("DECLINED: {why}")})
 }
 

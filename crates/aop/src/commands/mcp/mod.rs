@@ -120,12 +120,13 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
 /// The variable in which a driver says which session its questions come from.
 const ENGINE_VARIABLE: &str = "AOP_ENGINE";
 
-/// `{"engine", "session", "cwd", "version", "refuses"}`
+/// `{"engine", "session", "cwd", "version", "refuses", "not_yet"}`
 #[derive(Debug, Deserialize)]
 struct EngineVariable {
     #[serde(flatten)]
     engine: EngineRef,
     refuses: Option<String>,
+    not_yet: Option<String>,
 }
 
 /// The turn that this server belongs to, when a driver started the client and parks it.
@@ -134,11 +135,11 @@ fn engine() -> Result<Option<EngineTurn>, Refusal> {
         return Ok(None);
     };
     let read: Option<EngineVariable> = value.to_str().and_then(|text| serde_json::from_str(text).ok());
-    let Some(EngineVariable { engine, refuses }) = read else {
+    let Some(EngineVariable { engine, refuses, not_yet }) = read else {
         return Err(Refusal::invalid_argument(format!("{ENGINE_VARIABLE} is set, but names no session"))
             .hint("only a driver of aop sets it; start `aop mcp` without it"));
     };
-    Ok(Some(EngineTurn { engine, claim: agent::credential()?.claim, refuses }))
+    Ok(Some(EngineTurn { engine, claim: agent::credential()?.claim, refuses, not_yet }))
 }
 
 /// The id of an operator's token, and whose it is.

@@ -3,7 +3,9 @@
 
 use super::host::{StoreHost, turn};
 use super::{around, is_alive};
-use crate::support::{Project, tree};
+use crate::mcp_client::Client;
+use crate::support::{Project, question, tree};
+use aop_engine::words::READ_FIRST;
 use aop_engine::{Driver, EngineError, Input, Limits, Progress, Reply, ReplyKind, TurnRequest, driver};
 use aop_turn::{Engine, Mode, Outcome, Rules, judge};
 use serde_json::{Value, json};
@@ -172,4 +174,35 @@ async fn what_follows_an_answer_and_was_not_read_to_its_end_counts_as_undelivere
     let driver = stand_in(&project, &script);
     assert!(driver.run(request("hunter2"), StoreHost::new(&project)).await.unwrap().delivered);
     assert_eq!(std::fs::read_to_string(project.path("told")).unwrap(), "hunter2\n");
+}
+
+#[tokio::test]
+async fn an_agent_that_has_more_to_read_asks_nothing_over_mcp_before_it_has_read_it() {
+    let project = Project::with_feature();
+    let transcript = project.path(".claude/projects/p").join(format!("{SESSION}.jsonl"));
+    std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
+    std::fs::write(&transcript, "{}\n").unwrap();
+    let result = json!({"type": "result", "subtype": "success", "is_error": false, "result": "ok"});
+    let kept = "n=$(wc -l < \"$HOME/starts\"); for name in AOP_AGENT AOP_ENGINE; do
+        printenv $name > \"$HOME/$name-$n\"; done";
+    let driver = stand_in(&project, &format!("cat > /dev/null; {kept}; echo '{result}'"));
+    let mut request = answered(&project);
+    let Input::Reply(reply) = &mut request.input else { panic!() };
+    (reply.notes, reply.notes_are_secret) = ("hunter2".to_owned(), true);
+    driver.run(request, StoreHost::new(&project)).await.unwrap();
+    let read = |file: &str| std::fs::read_to_string(project.path(file)).unwrap().trim_end().to_owned();
+    // The server that the engine starts finds what the engine found.
+    let client = |process: &str| {
+        let (agent, engine) = (read(&format!("AOP_AGENT-{process}")), read(&format!("AOP_ENGINE-{process}")));
+        let variables = [("AOP_AGENT", agent.as_str()), ("AOP_ENGINE", engine.as_str())];
+        Client::start_with(&project, &["--wait-ms", "0"], &variables, &json!({}))
+    };
+    let mut first = client("1");
+    for kind in ["clarification", "permission_override"] {
+        let told = first.data("ask_user", &json!({"prompt": "Which?", "question_type": kind}));
+        assert_eq!(told, json!({"status": "declined", "text": format!("DECLINED: {READ_FIRST}")}));
+    }
+    let refused = first.refused("feature.question_create", &question("shop", "o"), "unsupported_operation");
+    assert_eq!(refused["message"], READ_FIRST);
+    assert_eq!(client("2").data("ask_user", &json!({"prompt": "Which?"}))["status"], "pending");
 }
