@@ -1,6 +1,7 @@
 //! What passes between a question's walk and a target: one [`Ask`] is one native question, one [`Said`] is
 //! what the human said to it, stripped of the tool's wire format.
 
+use super::wording::SUFFIX;
 use crate::answer::AnswerValue;
 use crate::spec::Question;
 
@@ -64,6 +65,12 @@ impl Nav {
             Nav::Skip => "Skip",
             Nav::Back => "Back",
         }
+    }
+
+    /// Whether a label is navigation, also where an option of the spec is called the same.
+    pub(crate) fn is_label(label: &str) -> bool {
+        let plain = label.trim_end_matches(SUFFIX);
+        [Nav::AddAnother, Nav::Done, Nav::Skip, Nav::Back].iter().any(|nav| nav.label() == plain)
     }
 }
 

@@ -11,6 +11,9 @@ const LISTED: usize = 20;
 /// What stands before the description of a default.
 pub const RECOMMENDED: &str = "Recommended. ";
 
+/// What marks a label of ours where an option has the same.
+pub(crate) const SUFFIX: &str = " (aop)";
+
 /// Makes labels of our own that no label of the spec equals.
 pub(crate) struct Names<'a> {
     taken: HashSet<&'a str>,
@@ -27,7 +30,7 @@ impl<'a> Names<'a> {
     pub(crate) fn give(&mut self, wish: &str) -> String {
         let mut name = wish.to_owned();
         while self.taken.contains(name.as_str()) || self.given.contains(&name) {
-            name.push_str(" (aop)");
+            name.push_str(SUFFIX);
         }
         self.given.insert(name.clone());
         name

@@ -2,12 +2,15 @@
 //! does is read as linear, where doubts are warnings only.
 
 use super::{END, MAX_OPTIONS};
+use crate::dialogue::ask::Nav;
 use crate::violation::{Report, join, quote};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
 /// A step as far as the graph is concerned.
 struct Node<'a> {
+    /// Something is picked in it: not only confirmed or judged.
+    picks: bool,
     labels: Vec<&'a str>,
     next: Vec<(&'a str, &'a str)>,
 }
@@ -34,6 +37,7 @@ pub(super) fn judge(errors: &mut Report, warnings: &mut Report, steps: &[&Value]
             compressed(errors, index, prompt, &nodes, &places);
         }
     }
+    prompts.iter().for_each(|prompt| repeated(errors, prompt, &nodes, &places, linear));
 }
 
 fn node(step: &Value) -> Node<'_> {
@@ -42,7 +46,8 @@ fn node(step: &Value) -> Node<'_> {
     let next = list("next")
         .filter_map(|item| Some((item.get("answer")?.as_str()?, item.get("next_step")?.as_str()?)))
         .collect();
-    Node { labels, next }
+    let picks = step.get("intent").is_some_and(|intent| intent == "select_one" || intent == "select_many");
+    Node { picks, labels, next }
 }
 
 /// Every option leads somewhere, exactly once, and that place exists.
@@ -149,14 +154,51 @@ fn clusters(
 fn dangling(report: &mut Report, nodes: &[Node<'_>]) {
     for (index, node) in nodes.iter().enumerate() {
         for (at, label) in node.labels.iter().enumerate() {
-            let lower = label.to_lowercase();
-            if ["back", "go back", "return"]
-                .iter()
-                .any(|word| lower == *word || lower.starts_with(&format!("{word} ")))
-            {
+            if leads_back(label) {
                 let path = join(&join(&join("/steps", index), "options"), at);
                 let message = format!("the option {} leads nowhere without next", quote(label));
                 report.add("dangling_back", &path, message, "use next to say where it leads");
+            }
+        }
+    }
+}
+
+fn leads_back(label: &str) -> bool {
+    let lower = label.to_lowercase();
+    let is = |word: &&str| lower == **word || lower.starts_with(&format!("{word} "));
+    ["back", "go back", "return"].iter().any(|word| is(word))
+}
+
+/// A routed prompt has each option of the source once: in one of its clusters. What leads on to another pick is a cluster.
+fn repeated(
+    report: &mut Report,
+    prompt: &Value,
+    nodes: &[Node<'_>],
+    places: &HashMap<&str, usize>,
+    linear: bool,
+) {
+    if prompt.get("overflow_strategy").is_none_or(|strategy| strategy != super::TWO_STAGE_ROUTING) {
+        return;
+    }
+    let mapped = mapped(prompt, places);
+    let is_pick = |step: &usize| mapped.contains(step) && nodes[*step].picks;
+    let leads_on = |node: &Node<'_>, label: &str| {
+        let ways = node.next.iter().filter(|(answer, _)| *answer == label);
+        ways.filter_map(|(_, target)| places.get(target)).any(is_pick)
+    };
+    let mut seen: HashMap<&str, usize> = HashMap::new();
+    // Without next the first step has the clusters.
+    for step in mapped.iter().skip(usize::from(linear)).filter(|step| is_pick(step)) {
+        let node = &nodes[*step];
+        for (at, label) in node.labels.iter().enumerate() {
+            if leads_back(label) || Nav::is_label(label) || leads_on(node, label) {
+                continue;
+            }
+            if *seen.entry(label).or_insert(*step) != *step {
+                let path = join(&join(&join("/steps", step), "options"), at);
+                let message = format!("the option {} stands in two clusters of one prompt", quote(label));
+                let hint = "keep it in one of them: each option of the source has one place";
+                report.add("repeated_option", &path, message, hint);
             }
         }
     }

@@ -299,6 +299,35 @@ fn a_linear_document_that_merges_options_is_an_error() {
 }
 
 #[test]
+fn an_option_that_stands_in_two_clusters_is_an_error_with_and_without_next() {
+    for kind in ["single_choice", "multi_choice"] {
+        // Thirteen options: clusters of clusters, and one whose name is that of an option is none.
+        let mut document = serde_json::to_value(compiled(&many(kind, 13)).spec).unwrap();
+        assert_eq!(errors(&document), Vec::<String>::new());
+        let text = document.to_string().replace("\"L12\"", "\"L0\"");
+        document = serde_json::from_str(&text).unwrap();
+        let [error] = &errors(&document)[..] else { panic!("{kind}: {:?}", errors(&document)) };
+        assert!(error.starts_with("repeated_option /steps/"), "{error}");
+    }
+    let step = |id: &str, labels: [&str; 3]| {
+        let options = labels.map(|label| json!({"label": label, "description": "d"}));
+        json!({"id": id, "intent": "select_one", "question": "Which?", "on_escape": "terminate", "options": options})
+    };
+    let mut linear = small();
+    linear["source_prompts"][0] = json!({"id": "p", "source_phase": "1", "source_options_count": 4,
+        "mapped_step_ids": ["s", "t", "u", "v"], "overflow_strategy": "two_stage_routing"});
+    linear["steps"] = json!([
+        step("s", ["A", "B", "C"]),
+        step("t", ["A", "D", "Back"]),
+        step("u", ["E", "F", "Back"]),
+        step("v", ["G", "H", "Skip"])
+    ]);
+    assert_eq!(errors(&linear), Vec::<String>::new(), "a cluster may be called like an option of it");
+    linear["steps"][3]["options"][0]["label"] = json!("E");
+    assert_eq!(errors(&linear), ["repeated_option /steps/3/options/0"]);
+}
+
+#[test]
 fn recorded_task_calls_are_read_and_those_of_other_tools_passed_over() {
     let recorded = json!([{"name": "Bash", "input": {}}, {"name": "TaskCreate", "input": {"subject": "one"}},
         {"type": "tool_use", "name": "TaskUpdate", "input": {"taskId": "1", "status": "in_progress"}}]);
