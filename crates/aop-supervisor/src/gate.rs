@@ -99,32 +99,58 @@ pub async fn keep_answer(
     question_id: &QuestionId,
 ) -> Result<KeptAnswer, Refusal> {
     let asked = digest(&gate.spec.to_json());
-    let document = json!({"asked": asked, "sha256": hex(record), "question_id": question_id});
-    let key = answer_key(gate);
-    loop {
-        let earlier = store.document(Shelf::Results, key.clone()).await?;
-        let expected = earlier.clone().map_or(Expect::Absent, Expect::Value);
-        if store.place(Shelf::Results, key.clone(), Some(document.clone()), expected).await? {
-            return Ok(KeptAnswer { key, document, earlier });
-        }
-    }
+    let answer = json!({"asked": asked, "sha256": hex(record), "question_id": question_id});
+    let kept = KeptAnswer { key: answer_key(gate), answer };
+    kept.change(store, |answers| answers.push(kept.answer.clone())).await?;
+    Ok(kept)
 }
 
 /// An answer to a gate whose record is to be written.
 #[derive(Debug)]
 pub struct KeptAnswer {
     key: String,
-    document: Value,
-    earlier: Option<Value>,
+    answer: Value,
 }
 
+/// Where an answer holds those that were kept before it, oldest first.
+const BEFORE: &str = "before";
+
 impl KeptAnswer {
-    /// Its record could not be written because another stood there first: what was kept before counts again.
+    /// Its record could not be written because another stood there first: of the others the last one counts again.
     pub async fn put_back(self, store: &dyn Store) -> Result<(), Refusal> {
-        let expected = Expect::Value(self.document);
-        store.place(Shelf::Results, self.key, self.earlier, expected).await?;
-        Ok(())
+        self.change(store, |_| ()).await
     }
+
+    /// Takes it out of what is kept, lets `change` have the rest, oldest first, and keeps what is left.
+    async fn change(&self, store: &dyn Store, change: impl Fn(&mut Vec<Value>)) -> Result<(), Refusal> {
+        loop {
+            let now = store.document(Shelf::Results, self.key.clone()).await?;
+            let mut answers = now.clone().map_or_else(Vec::new, unfold);
+            answers.retain(|answer| *answer != self.answer);
+            change(&mut answers);
+            let expected = now.map_or(Expect::Absent, Expect::Value);
+            if store.place(Shelf::Results, self.key.clone(), fold(answers), expected).await? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The last answer, which counts, with those before it.
+fn fold(mut answers: Vec<Value>) -> Option<Value> {
+    let mut last = answers.pop()?;
+    if !answers.is_empty() {
+        last[BEFORE] = Value::Array(answers);
+    }
+    Some(last)
+}
+
+/// All answers that are kept, oldest first.
+fn unfold(mut last: Value) -> Vec<Value> {
+    let before = last.as_object_mut().and_then(|last| last.remove(BEFORE));
+    let mut answers = before.and_then(|before| before.as_array().cloned()).unwrap_or_default();
+    answers.push(last);
+    answers
 }
 
 /// One file, one answer, whichever features have a gate there. No feature is called like that.
@@ -271,7 +297,7 @@ mod tests {
     use aop_store::{MemoryStore, SystemClock};
 
     #[tokio::test]
-    async fn of_two_answers_at_one_path_the_one_that_was_written_stays_known() {
+    async fn of_several_answers_at_one_path_the_one_that_was_written_stays_known() {
         let packet = json!({"intent": "i", "answer_path": "answers/a.json", "novel_ask": {"version": 1,
             "topic": "t", "questions": [{"id": "q", "header": "H", "question": "Q?", "kind": "free_text",
             "required": true}]}});
@@ -280,12 +306,25 @@ mod tests {
         let id = QuestionId::from_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").unwrap();
         let known = async || store.document(Shelf::Results, answer_key(gate)).await.unwrap();
         let keep = async |record: &[u8]| keep_answer(&store, gate, record, &id).await.unwrap();
-        let (early, written) = (keep(b"early").await, keep(b"written").await);
-        let late = keep(b"late").await;
-        assert_eq!(known().await.unwrap()["sha256"], hex(b"late"));
-        late.put_back(&store).await.unwrap();
-        assert_eq!(known().await, Some(written.document));
-        early.put_back(&store).await.unwrap();
-        assert_eq!(known().await.unwrap()["sha256"], hex(b"written"), "what came after it stays");
+        let counts = async || known().await.map(|kept| kept["sha256"].clone());
+        // Whichever of four was written, and in whichever order the others learn that.
+        for written in 0..4_u8 {
+            for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+                let mut others = Vec::new();
+                for record in 0..4_u8 {
+                    others.push(Some(keep(&[b'a' + record]).await));
+                }
+                let stays = others.remove(usize::from(written)).unwrap();
+                for place in order {
+                    others[place].take().unwrap().put_back(&store).await.unwrap();
+                }
+                assert_eq!(counts().await, Some(hex(&[b'a' + written]).into()), "{written} {order:?}");
+                stays.put_back(&store).await.unwrap();
+                assert_eq!(known().await, None);
+            }
+        }
+        keep(b"same").await;
+        keep(b"same").await.put_back(&store).await.unwrap();
+        assert_eq!(known().await, None, "what was kept again after a crash is one answer");
     }
 }
