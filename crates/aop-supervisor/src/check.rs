@@ -4,6 +4,7 @@
 use crate::SURFACE;
 use crate::process::{Ending, run_shell};
 use crate::runner::{Context, Stop};
+use crate::unawaited;
 use aop_engine::process::agent_variables;
 use aop_kernel::feature::Feature;
 use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck};
@@ -46,6 +47,7 @@ pub(crate) fn report_key(feature: &Feature) -> String {
 
 /// Runs the checks of a phase and moves the feature on, or back.
 pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: CheckName) -> Result<(), Stop> {
+    unawaited::admit(context, feature, name).await?;
     let worktree = context.worktree(&feature.id).await?;
     let message =
         format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
@@ -93,7 +95,7 @@ async fn end(context: &Context, feature: &Feature, begun: Begun, report: CheckRe
     let id = OwnOperation::Check.id(format_args!("{}:end", begun.name))?;
     context.submit(runner_request(end, id, SURFACE)).await?;
     crash_point("check_ended");
-    Ok(())
+    unawaited::forget(context, feature).await
 }
 
 /// Where the feature goes: on, back to the builder, or to a person when the builder had its rounds.
@@ -157,6 +159,7 @@ async fn run_commands(
         let ending = run_shell(&context.settings, command, worktree, &folder, variables);
         let ending = context.until_stopped(&feature.id, ending).await?;
         let ending = ending.map_err(|error| Refusal::new(ErrorCode::EngineFailed, error.to_string()))?;
+        unawaited::stop_if_left(context, feature, name, command).await?;
         let path = folder.join("transcript.jsonl");
         let note = match ending {
             Ending::Exited(0) => {

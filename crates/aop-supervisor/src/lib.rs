@@ -27,6 +27,7 @@ mod runners;
 mod settings;
 mod step;
 mod turn;
+mod unawaited;
 
 pub use check::CheckReport;
 pub use gate::{KeptAnswer, answer_record, keep_answer};

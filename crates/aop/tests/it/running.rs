@@ -4,9 +4,10 @@
 use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
 };
+use crate::support::Project;
 use serde_json::{Value, json};
 
-fn spec(project: &crate::support::Project, name: &str) -> String {
+fn spec(project: &Project, name: &str) -> String {
     let path = project.path(&format!("{name}.md"));
     std::fs::write(&path, format!("# The {name}\n\nBuild the {name}.\n")).unwrap();
     path.display().to_string()
@@ -258,7 +259,7 @@ fn where_something_failed_and_something_waits_the_exit_code_is_that_of_waiting()
 
 #[test]
 fn a_folder_that_is_no_repository_is_refused_with_the_next_step() {
-    let project = crate::support::Project::new();
+    let project = Project::new();
     let refused = project.run(&["run"]);
     let envelope: Value = serde_json::from_str(refused.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(envelope["error"]["code"], "unsupported_operation");
@@ -340,4 +341,54 @@ fn a_check_that_asks_waits_for_its_answer_and_goes_on_with_it() {
         assert_nothing_left(&project);
         project.assert_healthy();
     }
+}
+
+/// A workshop whose fast check asks and goes on at once: `ask.sh` names the question, `then` follows.
+fn leaves_its_question(operation: &str, then: &str) -> Project {
+    let project = workshop("checks: { fast: [\"sh ../../../ask.sh\", \"touch ../../../second\"] }\n");
+    script(&project, "shop", &json!({}));
+    let question = crate::support::question("shop", "OPERATION").to_string();
+    let asks = "aop tool call feature.question_create --input - || exit 1";
+    let text = format!("sed \"s/OPERATION/{operation}/\" <<'END' | {asks}\n{question}\nEND\n{then}\n");
+    std::fs::write(project.path("ask.sh"), text).unwrap();
+    project
+}
+
+/// Runs until the feature waits, and answers.
+fn park_and_answer(project: &Project, args: &[&str]) {
+    let run = Running::start(project, &[&["--exit-when-parked"], args].concat());
+    assert_eq!(run.end().0, Some(3));
+    assert_eq!(events(project, "shop", "check.ended").len(), 0, "no check ends while the feature waits");
+    assert!(!project.path("second").exists(), "nor does it go on");
+    let open = project.run(&["questions", "--status", "open"]).data();
+    project.answer_to(&open["items"][0], "yes").data();
+}
+
+#[test]
+fn a_check_that_does_not_wait_for_its_answer_runs_again_when_it_is_there_and_finds_it() {
+    let project =
+        leaves_its_question("once", "aop questions --status answered | grep -q '\"answer\":\"yes\"'");
+    park_and_answer(&project, &[&spec(&project, "shop")]);
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(events(&project, "shop", "question.opened").len(), 1, "it is asked once");
+    let ended = events(&project, "shop", "check.ended");
+    assert!(ended.iter().all(|event| event["passed"] == true), "{ended:#?}");
+    assert!(project.path("second").exists());
+    project.assert_healthy();
+}
+
+#[test]
+fn a_check_that_asks_the_same_anew_each_time_blocks_its_feature_with_the_next_step() {
+    let project = leaves_its_question("$$", "");
+    park_and_answer(&project, &[&spec(&project, "shop")]);
+    park_and_answer(&project, &[]);
+    Running::start(&project, &[]).end();
+    assert_eq!(project.feature("shop")["status"], "blocked");
+    assert_eq!(events(&project, "shop", "question.opened").len(), 2, "it is run again once");
+    let moved = events(&project, "shop", "feature.status_changed");
+    let reason = moved.last().unwrap()["reason"].as_str().unwrap();
+    assert!(reason.contains("--operation-id") && reason.contains("aop retry --feature-id shop"), "{reason}");
+    std::fs::write(project.path("ask.sh"), "true\n").unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
 }
