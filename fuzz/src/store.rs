@@ -18,7 +18,7 @@ fn project() -> (Service, Arc<ManualClock>) {
         check_schema: aop_schema::check_schema,
         check_instance: aop_schema::check_instance,
     };
-    (Service { store, rules: Arc::new(rules) }, clock)
+    (Service::new(store, Arc::new(rules)), clock)
 }
 
 fn wait<T>(work: impl Future<Output = T>) -> T {

@@ -139,7 +139,7 @@ async fn project() -> (Service, String) {
         check_schema: |_| Ok(()),
         check_instance: |_, _| Ok(()),
     };
-    let service = Service { store, rules: Arc::new(rules) };
+    let service = Service::new(store, Arc::new(rules));
     let feature = json!({"feature_id": "shop", "title": "Shop", "operation_id": "op-1"});
     let question = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "op-2",
         "question_type": "clarification", "prompt": "Which *one*?",
@@ -169,7 +169,6 @@ pub(crate) async fn app(service: &Service, stopping: watch::Receiver<bool>) -> S
         pages: pages::Memory::of(None),
         sessions: Default::default(),
         failures: Default::default(),
-        at_work: Arc::new(|| Box::pin(async { true })),
     })
 }
 

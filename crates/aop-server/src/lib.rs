@@ -19,7 +19,7 @@ mod wait;
 
 pub use http::openapi::document as openapi;
 pub use http::tls::TlsFiles;
-pub use serve::{AtWork, Ended, Ready, Serve, serve_http};
+pub use serve::{Ended, Ready, Serve, serve_http};
 pub use stdio::serve_stdio;
 
 use aop_kernel::question::EngineRef;

@@ -10,7 +10,6 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Files, Service};
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -43,12 +42,7 @@ pub struct Serve {
     pub ready: fn(&Ready),
     /// Where to say what no client has to know.
     pub warn: fn(&str),
-    /// Whether anybody works on the project.
-    pub at_work: AtWork,
 }
-
-/// Looks whether a run is at work, which the log alone does not tell: one that was killed has not said so.
-pub type AtWork = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// Where the server is and how to come in.
 #[derive(Debug, Clone)]
@@ -107,7 +101,6 @@ async fn run(serve: Serve) -> Result<Ended, Refusal> {
         pages: crate::pages::Memory::of(Some(serve.folder)),
         sessions: Default::default(),
         failures: Default::default(),
-        at_work: serve.at_work,
     });
     let (head_time, unread_time) = (serve.head_time, serve.unread_time);
     let served = listen::Served { router: router(&app), head_time, unread_time, tls };

@@ -37,7 +37,7 @@ pub use port::{
 pub use postgres::{PostgresOptions, PostgresStore, Schema, TimeSource};
 pub use projection::{Files, ProjectionError, Projector};
 pub use record::Record;
-pub use service::{Items, Service, fresh_operation};
+pub use service::{AtWork, Items, Service, fresh_operation};
 pub use shelf::{Expect, Shelf};
 pub use sqlite::SqliteStore;
 pub use variable::variable;

@@ -9,11 +9,12 @@ use aop_kernel::lifecycle::{Request, feature_not_found};
 use aop_kernel::policy::Rules;
 use aop_kernel::question::Question;
 use aop_kernel::role::Caller;
-use aop_kernel::status::Held;
+use aop_kernel::status::{ActivityState, Held};
 use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
 use aop_kernel::{Envelope, Refusal};
 use serde::Serialize;
 use serde_json::Value;
+use std::pin::Pin;
 use std::sync::Arc;
 use ulid::Ulid;
 
@@ -24,7 +25,11 @@ pub struct Service {
     pub store: Arc<dyn Store>,
     /// The rules.
     pub rules: Arc<Rules>,
+    at_work: Option<AtWork>,
 }
+
+/// Whether anybody works on the project in this moment.
+pub type AtWork = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
 
 /// A list as it stands inside an envelope.
 #[derive(Debug, Serialize)]
@@ -39,6 +44,16 @@ pub fn fresh_operation() -> String {
 }
 
 impl Service {
+    /// One that knows nothing of runs: who works on what is as the log says.
+    pub fn new(store: Arc<dyn Store>, rules: Arc<Rules>) -> Self {
+        Service { store, rules, at_work: None }
+    }
+
+    /// The same for a project whose runs can be looked for.
+    pub fn noticing(self, at_work: AtWork) -> Self {
+        Service { at_work: Some(at_work), ..self }
+    }
+
     /// Runs a tool by name.
     pub async fn call(
         &self,
@@ -80,13 +95,29 @@ impl Service {
     /// The record of one feature.
     pub async fn feature(&self, id: &FeatureId) -> Result<FeatureRecord, Refusal> {
         let feature = self.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
-        Ok(feature.record(Held::No))
+        let mut record = feature.record(Held::No);
+        self.lay_down([&mut record.activity_state]).await;
+        Ok(record)
+    }
+
+    /// A turn that was cut off with its run has no end in the log, but nobody works on it.
+    async fn lay_down<'a>(&self, states: impl IntoIterator<Item = &'a mut ActivityState>) {
+        let working = states.into_iter().filter(|state| **state == ActivityState::Working);
+        let working: Vec<&mut ActivityState> = working.collect();
+        if let (false, Some(at_work)) = (working.is_empty(), &self.at_work)
+            && !at_work().await
+        {
+            working.into_iter().for_each(|state| *state = ActivityState::Idle);
+        }
     }
 
     /// The records of features.
     pub async fn features(&self, page: FeaturePage) -> Result<Vec<FeatureRecord>, Refusal> {
         let features = self.store.features(page).await?;
-        Ok(features.iter().map(|feature| feature.record(Held::No)).collect())
+        let mut records: Vec<FeatureRecord> =
+            features.iter().map(|feature| feature.record(Held::No)).collect();
+        self.lay_down(records.iter_mut().map(|record| &mut record.activity_state)).await;
+        Ok(records)
     }
 
     /// The questions of one feature that exists.
@@ -95,7 +126,7 @@ impl Service {
         id: &FeatureId,
         filter: QuestionFilter,
     ) -> Result<Vec<Question>, Refusal> {
-        self.feature(id).await?;
+        self.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
         let page = QuestionPage { feature: Some(id.clone()), filter, after: None, limit: usize::MAX };
         Ok(self.store.questions(page).await?)
     }
@@ -103,6 +134,8 @@ impl Service {
     /// What a turn is told.
     pub async fn context(&self, id: &FeatureId, history_limit: usize) -> Result<Context, Refusal> {
         let view = self.store.view(id.clone(), history_limit).await?.ok_or_else(|| feature_not_found(id))?;
-        Ok(Context::new(&view.feature, view.spec, Held::No, view.open, view.answers))
+        let mut context = Context::new(&view.feature, view.spec, Held::No, view.open, view.answers);
+        self.lay_down([&mut context.state.activity_state]).await;
+        Ok(context)
     }
 }

@@ -10,7 +10,8 @@ use aop_kernel::lifecycle::Request;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Projector, Receipt, Service, Store, fresh_operation};
+use aop_store::{AtWork, Projector, Receipt, Service, Store, fresh_operation};
+use aop_supervisor::at_work;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,8 +87,18 @@ impl Project {
                 Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}"))
             })?;
         let rules = Arc::new(self.config.rules());
-        Ok(Session { project: self, place, service: Service { store, rules }, caller, runtime })
+        let service = Service::new(Arc::clone(&store), rules).noticing(at_work_in(&self.root, store));
+        Ok(Session { project: self, place, service, caller, runtime })
     }
+}
+
+/// Looks whether anybody works on the project in this folder. Where that cannot be found out, the log has the word.
+fn at_work_in(root: &Path, store: Arc<dyn Store>) -> AtWork {
+    let root = root.to_path_buf();
+    Arc::new(move || {
+        let (store, root) = (Arc::clone(&store), root.clone());
+        Box::pin(async move { at_work(store.as_ref(), &root).await.map_or(true, |work| work.anybody) })
+    })
 }
 
 /// `--project` without its folder.

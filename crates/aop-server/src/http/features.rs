@@ -7,7 +7,6 @@ use super::reply::{Done, Refused, Reply};
 use super::{App, Shared};
 use crate::tokens::Bearer;
 use aop_kernel::ids::{FeatureId, RunId};
-use aop_kernel::status::ActivityState;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{EventPage, Items, Shelf};
@@ -59,29 +58,12 @@ async fn list(
             .map_err(|_| Refusal::invalid_argument("all is true or false").fact("argument", "all"))?;
         input.insert("all".into(), json!(all));
     }
-    let listed = super::api::call(&app, &signed, Tool::FeatureList, input).await?;
-    laid_down(&app, listed, |data| data["items"].as_array_mut().into_iter().flatten().collect()).await
-}
-
-/// A turn that was cut off with its run has no end in the log, but nobody works on it: its feature is idle, as the
-/// commands say.
-async fn laid_down(app: &App, told: Done, features: impl Fn(&mut Value) -> Vec<&mut Value>) -> Reply {
-    let mut data = told.0.data();
-    let mut working = features(&mut data);
-    working.retain(|feature| feature["activity_state"] == ActivityState::Working.as_str());
-    if working.is_empty() || (app.at_work)().await {
-        return Ok(told);
-    }
-    working.into_iter().for_each(|feature| feature["activity_state"] = json!(ActivityState::Idle));
-    Ok(Done(Envelope::success(&data)))
+    super::api::call(&app, &signed, Tool::FeatureList, input).await
 }
 
 async fn show(State(app): State<Arc<App>>, signed: Signed, Named(id): Named) -> Result<Response, Refused> {
     let id = seen(&signed, &id)?;
-    let mut record = app.service.feature(&id).await?;
-    if record.activity_state == ActivityState::Working && !(app.at_work)().await {
-        record.activity_state = ActivityState::Idle;
-    }
+    let record = app.service.feature(&id).await?;
     let mut response = Done(Envelope::success(&record)).into_response();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", record.version)) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -91,8 +73,7 @@ async fn show(State(app): State<Arc<App>>, signed: Signed, Named(id): Named) -> 
 
 async fn context(State(app): State<Arc<App>>, signed: Signed, Named(id): Named) -> Reply {
     let input = Map::from_iter([("feature_id".to_owned(), json!(id))]);
-    let context = super::api::call(&app, &signed, Tool::FeatureGetContext, input).await?;
-    laid_down(&app, context, |data| vec![&mut data["state"]]).await
+    super::api::call(&app, &signed, Tool::FeatureGetContext, input).await
 }
 
 #[derive(Debug, Deserialize)]

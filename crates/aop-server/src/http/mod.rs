@@ -73,8 +73,6 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     /// Credentials that were refused lately.
     pub(crate) failures: Failures,
-    /// Whether anybody works on the project.
-    pub(crate) at_work: crate::serve::AtWork,
 }
 
 /// The state as handlers take it.

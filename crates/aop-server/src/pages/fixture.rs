@@ -26,7 +26,7 @@ impl World {
     pub(crate) async fn new() -> Self {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_772_661_600_000)));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
-        World { service: Service { store, rules: Arc::new(rules()) }, clock }
+        World { service: Service::new(store, Arc::new(rules())), clock }
     }
 
     /// A server of it, whose own token is `token`; it stops when it is told so.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) fn service(store: Arc<dyn Store>) -> Service {
     let human_input = HumanInput { timeout_ms: 0, ..HumanInput::default() };
     let rules = Arc::new(Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) });
-    Service { store, rules }
+    Service::new(store, rules)
 }
 
 /// Calls a tool; what it tells.

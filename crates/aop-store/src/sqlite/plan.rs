@@ -90,7 +90,7 @@ mod tests {
             check_schema: |_| Ok(()),
             check_instance: |_, _| Ok(()),
         };
-        let service = Service { store, rules: Arc::new(rules) };
+        let service = Service::new(store, Arc::new(rules));
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(a_day(&service, &clock));
         let plans = PLANS.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -80,7 +80,7 @@ impl World {
     }
 
     pub(crate) fn service(&self) -> Service {
-        Service { store: Arc::clone(&self.store), rules: Arc::new(self.rules()) }
+        Service::new(Arc::clone(&self.store), Arc::new(self.rules()))
     }
 
     pub(crate) fn later(&self, millis: i64) {

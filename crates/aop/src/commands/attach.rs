@@ -53,8 +53,6 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
             .hint("it gets one with its first turn")
     })?;
     let working = feature.activity_state == aop_kernel::status::ActivityState::Working;
-    // One that was cut off with its run is over, though nobody wrote it down.
-    let working = working && super::runners::look(&session)?.anybody;
     if working && feature.role.map(KernelRole::as_str) == Some(role.as_str()) && !args.print {
         return Err(Refusal::new(
             ErrorCode::VersionConflict,

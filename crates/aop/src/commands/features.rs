@@ -127,9 +127,8 @@ fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
 
 fn show(global: &Global, feature_id: &str) -> CommandResult {
     let session = Project::find(global)?.open()?;
-    let mut context = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?.data();
+    let context = session.call(Tool::FeatureGetContext, &json!({"feature_id": feature_id}))?.data();
     let at_work = super::runners::look(&session)?.anybody;
-    super::status::lay_down(&mut context["state"], at_work);
     let state = &context["state"];
     let field = |key: &str| clean(state[key].as_str().unwrap_or_default());
     let mut text = format!("{}  {}\n", bold(feature_id), field("title"));

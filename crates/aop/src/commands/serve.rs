@@ -6,13 +6,11 @@ use crate::number::millis_or;
 use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
 use crate::project::Project;
-use aop_server::{AtWork, Ended, Ready, Serve, TlsFiles, serve_http};
-use aop_supervisor::at_work;
+use aop_server::{Ended, Ready, Serve, TlsFiles, serve_http};
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Serve the API, MCP, live events and the dashboard over HTTP
@@ -82,14 +80,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
     }
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
     let folder = root.join(".aop");
-    let store = Arc::clone(&session.service.store);
-    let anybody: AtWork = Arc::new(move || {
-        let (store, root) = (Arc::clone(&store), root.clone());
-        // Where it cannot be found out, the log has the word.
-        Box::pin(async move { at_work(store.as_ref(), &root).await.map_or(true, |work| work.anybody) })
-    });
     let ended = serve_http(Serve {
-        at_work: anybody,
         folder,
         service: session.service,
         files,

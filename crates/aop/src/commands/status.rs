@@ -50,16 +50,8 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
 pub(super) fn look(session: &Session, which: &Value) -> Result<(Vec<Value>, AtWork), Refusal> {
     let mut listed = session.call(Tool::FeatureList, which)?.data();
     let work = runners::look(session)?;
-    let mut features = listed["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
-    features.iter_mut().for_each(|feature| lay_down(feature, work.anybody));
+    let features = listed["items"].as_array_mut().map(std::mem::take).unwrap_or_default();
     Ok((features, work))
-}
-
-/// A turn that was cut off with its run has no end in the log, but nobody works on it.
-pub(super) fn lay_down(feature: &mut Value, at_work: bool) {
-    if !at_work && feature["activity_state"] == "working" {
-        feature["activity_state"] = "idle".into();
-    }
 }
 
 /// Shows the features again after every commit until it is interrupted or nobody reads it any more.

@@ -1,6 +1,7 @@
 //! `aop serve`: how it starts, works beside others, and stops.
 
 use crate::http_client::Server;
+use crate::mcp_client::Client;
 use crate::run_support::{Running, assert_nothing_left, plan, script, workshop};
 use crate::support::{Project, question};
 use serde_json::{Value, json};
@@ -256,7 +257,7 @@ fn a_change_that_names_an_old_version_of_the_record_is_refused() {
 
 /// The turn has no end in the log; only who looks at the run knows.
 #[test]
-fn a_feature_whose_run_was_killed_in_a_turn_is_idle_over_http_as_for_the_commands() {
+fn a_feature_whose_run_was_killed_in_a_turn_is_idle_through_every_door() {
     let project = workshop("");
     script(&project, "a", &json!({"planner": [{"wait_ms": 600_000}, plan()]}));
     std::fs::write(project.path("a.md"), "# A\n").unwrap();
@@ -266,12 +267,17 @@ fn a_feature_whose_run_was_killed_in_a_turn_is_idle_over_http_as_for_the_command
         let shown = server.get("/api/v1/features/a").data()["activity_state"].clone();
         let context = server.get("/api/v1/features/a/context").data()["state"]["activity_state"].clone();
         let command = project.run(&["status"]).data()["features"][0]["activity_state"].clone();
-        [listed, shown, context, command]
+        let get = json!({"feature_id": "a"});
+        let tool = project.tool("feature.get", "human", &get).data()["activity_state"].clone();
+        let posted = server.tool("feature.get", &get).data()["activity_state"].clone();
+        let mut client = Client::start(&project, &["--feature-id", "a"]);
+        let over_mcp = client.data("feature.get", &get)["activity_state"].clone();
+        [listed, shown, context, command, tool, posted, over_mcp]
     };
     let mut run = Running::start(&project, &["a.md"]);
     run.until("a turn", |line| line["type"] == "engine.started");
-    assert_eq!(said(), ["working"; 4]);
+    assert_eq!(said(), ["working"; 7]);
     drop(run);
-    assert_eq!(said(), ["idle"; 4]);
+    assert_eq!(said(), ["idle"; 7]);
     assert_nothing_left(&project);
 }

@@ -206,7 +206,7 @@ fn in_process(project: &Project, caller: &Caller, tool: &str, input: &Value) -> 
         check_schema: aop_schema::check_schema,
         check_instance: aop_schema::check_instance,
     };
-    let service = Service { store: Arc::new(store), rules: Arc::new(rules) };
+    let service = Service::new(Arc::new(store), Arc::new(rules));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match runtime.block_on(service.call(Tool::find(tool).unwrap(), caller, input, "test")) {
         Ok(envelope) => serde_json::from_str(envelope.as_str()).unwrap(),

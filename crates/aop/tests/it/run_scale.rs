@@ -23,7 +23,7 @@ fn service(project: &Project) -> Service {
     let store = SqliteStore::open(&project.path(".aop"), Arc::new(SystemClock)).unwrap();
     let human_input = HumanInput { timeout_ms: 0, ..HumanInput::default() };
     let rules = Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) };
-    Service { store: Arc::new(store), rules: Arc::new(rules) }
+    Service::new(Arc::new(store), Arc::new(rules))
 }
 
 /// Features that wait, each for an answer to a question of its planner; the questions.

@@ -199,7 +199,7 @@ impl LabHost {
     fn new(folder: &Path) -> Result<Self, String> {
         let store = SqliteStore::open(&folder.join(".aop"), Arc::new(SystemClock))
             .map_err(|error| error.to_string())?;
-        let service = Service { store: Arc::new(store), rules: Arc::new(Config::default().rules()) };
+        let service = Service::new(Arc::new(store), Arc::new(Config::default().rules()));
         Ok(LabHost { service, session: Mutex::default(), process: Mutex::default() })
     }
 

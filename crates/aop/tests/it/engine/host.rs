@@ -40,7 +40,7 @@ impl StoreHost {
         };
         let store = SqliteStore::open(&root.join(".aop"), Arc::new(SystemClock)).unwrap();
         Arc::new(StoreHost {
-            service: Service { store: Arc::new(store), rules: Arc::new(rules) },
+            service: Service::new(Arc::new(store), Arc::new(rules)),
             sessions: Mutex::default(),
             progress: Mutex::default(),
         })
