@@ -11,13 +11,11 @@ use crate::number::millis_or;
 use crate::output::{CommandResult, Reply, talk, warn};
 use crate::project::{Project, Session};
 use aop_kernel::ids::FeatureId;
-use aop_kernel::question::EngineRef;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_server::tokens::{self, Bearer};
 use aop_server::{Door, EngineTurn, serve_stdio};
 use clap::Subcommand;
-use serde::Deserialize;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -117,28 +115,9 @@ fn serve(global: &Global, args: &McpArgs) -> Result<(), Refusal> {
     })
 }
 
-/// The variable in which a driver says which session its questions come from.
-const ENGINE_VARIABLE: &str = "AOP_ENGINE";
-
-/// `{"engine", "session", "cwd", "version", "refuses", "not_yet"}`
-#[derive(Debug, Deserialize)]
-struct EngineVariable {
-    #[serde(flatten)]
-    engine: EngineRef,
-    refuses: Option<String>,
-    not_yet: Option<String>,
-}
-
 /// The turn that this server belongs to, when a driver started the client and parks it.
 fn engine() -> Result<Option<EngineTurn>, Refusal> {
-    let Some(value) = std::env::var_os(ENGINE_VARIABLE).filter(|value| !value.is_empty()) else {
-        return Ok(None);
-    };
-    let read: Option<EngineVariable> = value.to_str().and_then(|text| serde_json::from_str(text).ok());
-    let Some(EngineVariable { engine, refuses, not_yet }) = read else {
-        return Err(Refusal::invalid_argument(format!("{ENGINE_VARIABLE} is set, but names no session"))
-            .hint("only a driver of aop sets it; start `aop mcp` without it"));
-    };
+    let Some(agent::EngineVariable { engine, refuses, not_yet }) = agent::engine()? else { return Ok(None) };
     Ok(Some(EngineTurn { engine, claim: agent::credential()?.claim, refuses, not_yet }))
 }
 

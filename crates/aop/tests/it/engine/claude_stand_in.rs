@@ -4,7 +4,7 @@
 use super::host::{StoreHost, turn};
 use super::{around, is_alive};
 use crate::mcp_client::Client;
-use crate::support::{Project, question, tree};
+use crate::support::{Project, finish, question, tree};
 use aop_engine::words::READ_FIRST;
 use aop_engine::{Driver, EngineError, Input, Limits, Progress, Reply, ReplyKind, TurnRequest, driver};
 use aop_turn::{Engine, Mode, Outcome, Rules, judge};
@@ -177,7 +177,7 @@ async fn what_follows_an_answer_and_was_not_read_to_its_end_counts_as_undelivere
 }
 
 #[tokio::test]
-async fn an_agent_that_has_more_to_read_asks_nothing_over_mcp_before_it_has_read_it() {
+async fn an_agent_that_has_more_to_read_asks_nothing_before_it_has_read_it() {
     let project = Project::with_feature();
     let transcript = project.path(".claude/projects/p").join(format!("{SESSION}.jsonl"));
     std::fs::create_dir_all(transcript.parent().unwrap()).unwrap();
@@ -191,10 +191,12 @@ async fn an_agent_that_has_more_to_read_asks_nothing_over_mcp_before_it_has_read
     (reply.notes, reply.notes_are_secret) = ("hunter2".to_owned(), true);
     driver.run(request, StoreHost::new(&project)).await.unwrap();
     let read = |file: &str| std::fs::read_to_string(project.path(file)).unwrap().trim_end().to_owned();
-    // The server that the engine starts finds what the engine found.
+    // What the engine starts finds what the engine found.
+    let found =
+        |process: &str| ["AOP_AGENT", "AOP_ENGINE"].map(|name| (name, read(&format!("{name}-{process}"))));
     let client = |process: &str| {
-        let (agent, engine) = (read(&format!("AOP_AGENT-{process}")), read(&format!("AOP_ENGINE-{process}")));
-        let variables = [("AOP_AGENT", agent.as_str()), ("AOP_ENGINE", engine.as_str())];
+        let found = found(process);
+        let variables = [(found[0].0, found[0].1.as_str()), (found[1].0, found[1].1.as_str())];
         Client::start_with(&project, &["--wait-ms", "0"], &variables, &json!({}))
     };
     let mut first = client("1");
@@ -204,5 +206,11 @@ async fn an_agent_that_has_more_to_read_asks_nothing_over_mcp_before_it_has_read
     }
     let refused = first.refused("feature.question_create", &question("shop", "o"), "unsupported_operation");
     assert_eq!(refused["message"], READ_FIRST);
+    let input = question("shop", "o").to_string();
+    let create = ["tool", "call", "feature.question_create", "--input", &input];
+    for command in [&["ask", "Which?"][..], &create] {
+        let refused = finish(project.command(command).envs(found("1")));
+        assert!(refused.stdout.contains(READ_FIRST), "{command:?}: {refused:?}");
+    }
     assert_eq!(client("2").data("ask_user", &json!({"prompt": "Which?"}))["status"], "pending");
 }
