@@ -222,7 +222,9 @@ impl Turn<'_> {
             if let Some(last) = owed.iter().find(|owed| owed.is_own).or(owed.first()) {
                 let failed = matches!(verdict.outcome, Outcome::Error { .. });
                 let heard = last.is_own || delivered || !failed;
-                return Ok(Played::Ended(Ended::asked(&last.question, &owed, heard)));
+                let ended = Ended::asked(&last.question, &owed, heard);
+                let warnings = verdict.beside_a_question().into_iter();
+                return Ok(Played::Ended(warnings.fold(ended, Ended::with_warning)));
             }
             match next_step(&verdict, rounds, self.context.settings.repair_rounds) {
                 NextStep::Accept => {

@@ -17,8 +17,10 @@ use crate::evidence::{Evidence, EvidenceKind};
 use crate::flat::project_back;
 use crate::interaction::InteractionId;
 use crate::native::{NativeAsk, Stage};
-use crate::outcome::{COMPLETED_WITHOUT_DONE_MARKER, Outcome, TurnErrorCode, UNKNOWN_REQUEST_ACTION};
-use crate::quote::excerpt;
+use crate::outcome::{
+    ASK_LEFT_OUT, COMPLETED_WITHOUT_DONE_MARKER, Outcome, TurnErrorCode, UNKNOWN_REQUEST_ACTION,
+};
+use crate::quote::{excerpt, inline};
 use crate::stream::Ended;
 use crate::tail::{Tail, closing_object};
 use crate::turn::{PendingAsk, Turn};
@@ -90,6 +92,24 @@ pub fn judge(turn: &Turn, rules: &Rules<'_>) -> Verdict {
     Verdict { outcome, warnings, evidence, schema_reasons }
 }
 
+impl Verdict {
+    /// What should be known where another question, recorded meanwhile, is the end of the turn in place of this one.
+    pub fn beside_a_question(&self) -> Vec<String> {
+        let Outcome::AskUser(ask) = &self.outcome else { return Vec::new() };
+        let is_counted = |piece: &Evidence| piece.counted && piece.kind == EvidenceKind::AskPayload;
+        let passed_over = self.evidence.iter().any(is_counted).then(|| in_text(ask));
+        self.warnings.iter().cloned().chain(passed_over).collect()
+    }
+}
+
+/// The warning that an ask in the text of a message is put to nobody.
+fn in_text(ask: &Ask) -> String {
+    let asked = inline(&excerpt(&ask.interaction.prompt));
+    format!(
+        "{ASK_LEFT_OUT}: \"{asked}\" (in the text) stands beside another question, which is put to a person"
+    )
+}
+
 struct Judge<'a> {
     turn: &'a Turn,
     rules: &'a Rules<'a>,
@@ -110,7 +130,13 @@ impl Judge<'_> {
         if let Payload::Done(data) = payload {
             return self.strong(data, range);
         }
-        if let Some(outcome) = self.native_ask().or_else(|| self.payload_ask(payload, &range)) {
+        if let Some(outcome) = self.native_ask() {
+            if let Outcome::AskUser(_) = outcome {
+                self.pass_over(payload, &range);
+            }
+            return outcome;
+        }
+        if let Some(outcome) = self.payload_ask(payload, &range) {
             return outcome;
         }
         match tail.filter(|tail| tail.whole).and_then(|tail| self.soft(tail.object, &range)) {
@@ -189,6 +215,18 @@ impl Judge<'_> {
             }
             Payload::Done(_) | Payload::Other => None,
         }
+    }
+
+    /// What stands in the text of a message whose ask by tool counts.
+    fn pass_over(&mut self, payload: Payload, range: &Range<u64>) {
+        let asked = match payload {
+            Payload::Ask(ask) => in_text(&ask),
+            Payload::MalformedAsk(reason) => format!("{ASK_LEFT_OUT}: in the text: {reason}"),
+            request @ Payload::UnknownRequest(_) => return drop(self.payload_ask(request, range)),
+            Payload::Done(_) | Payload::Other => return,
+        };
+        self.note(EvidenceKind::AskPayload, range, false, "it asks by tool as well, and that counts");
+        self.warnings.push(asked);
     }
 
     fn ask(&mut self, kind: EvidenceKind, range: &Range<u64>, ask: Result<Ask, String>) -> Outcome {

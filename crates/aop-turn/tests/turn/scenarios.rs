@@ -322,6 +322,39 @@ mod decision_policy {
     }
 
     #[test]
+    fn an_ask_in_the_text_beside_one_by_tool_is_left_out_with_a_warning() {
+        let beside = |text: &str| {
+            let lines = [
+                json!({"type": "said", "text": text}),
+                json!({"type": "ask", "call_id": "call_1", "prompt": "Which database?"}),
+            ];
+            interactive().judge(Engine::Scripted, &stream(&lines))
+        };
+        let request = |action: &str| {
+            let request = json!({"action": action, "prompt": "Which port?"});
+            json!({"type": "REQUEST", "request": request}).to_string()
+        };
+        for (text, warning) in [
+            (request("ask_user_input"), "ASK_LEFT_OUT: \"Which port?\" (in the text)"),
+            ("{\"__SKILL_DONE__\": false}".to_owned(), "ASK_LEFT_OUT: in the text: "),
+            (request("fly"), "UNKNOWN_REQUEST_ACTION: 'fly'"),
+        ] {
+            let verdict = beside(&text);
+            assert_eq!(protocol(&verdict)["interaction"]["prompt"], "Which database?");
+            let [said] = &verdict.warnings[..] else { panic!("{text}: {:?}", verdict.warnings) };
+            assert!(said.starts_with(warning), "{text}: {said}");
+            assert_eq!(verdict.beside_a_question(), verdict.warnings);
+        }
+        assert_eq!(beside("One moment.").warnings, Vec::<String>::new());
+        // Recorded over another door, which the stream does not show.
+        let alone =
+            interactive().judge(Engine::Scripted, &turn(Engine::Scripted, &request("ask_user_input")));
+        assert!(alone.warnings.is_empty() && alone.beside_a_question()[0].contains("Which port?"));
+        let prose = interactive().judge(Engine::Scripted, &turn(Engine::Scripted, "I have asked."));
+        assert_eq!(prose.beside_a_question(), Vec::<String>::new());
+    }
+
+    #[test]
     fn what_is_left_out_of_an_ask_is_a_warning() {
         for &engine in Engine::ALL {
             let payload = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "?",

@@ -178,6 +178,25 @@ fn an_unknown_request_is_a_warning_in_the_log_and_nothing_else() {
 }
 
 #[test]
+fn an_ask_in_the_text_beside_one_by_tool_is_a_warning_in_the_log() {
+    let project = workshop("");
+    let request =
+        json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "Which size?"}});
+    script(
+        &project,
+        "shop",
+        &json!({"planner": [{"say": format!("Hm.\n{request}")}, ask("Which?"), plan()]}),
+    );
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    let question = run.question("shop");
+    project.answer_to(&question, "no").data();
+    assert_eq!(run.end().0, Some(0));
+    let notes: Vec<Value> = events(&project, "shop", "feature.noted");
+    let warned = |event: &&Value| event["note"].as_str().unwrap().contains("ASK_LEFT_OUT: \"Which size?\"");
+    assert_eq!(notes.iter().filter(warned).count(), 1, "{notes:?}");
+}
+
+#[test]
 fn in_auto_mode_nothing_ever_waits() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
