@@ -20,6 +20,9 @@ mod registry;
 pub mod scripted;
 pub mod words;
 
+/// The folder of a project that is aop's own.
+pub const AOP_DIR: &str = ".aop";
+
 pub use ask::arguments;
 pub use attach::{Attach, attach};
 pub use port::{

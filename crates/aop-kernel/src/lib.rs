@@ -11,6 +11,7 @@ pub mod context;
 pub mod envelope;
 pub mod event;
 pub mod feature;
+pub mod hex;
 pub mod ids;
 pub mod json;
 pub mod lifecycle;

@@ -1,9 +1,9 @@
 //! Random secrets and the comparison of their digests. Whatever is compared is a SHA-256, in a time that does not
 //! depend on where two digests differ.
 
+use aop_kernel::hex::hexadecimal;
 use aop_kernel::{ErrorCode, Refusal};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 
 /// The digest of a secret: what is kept in its place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub(crate) fn random() -> Result<String, Refusal> {
     getrandom::fill(&mut bytes).map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("the system gives no random numbers: {error}"))
     })?;
-    Ok(hex(&bytes))
+    Ok(hexadecimal(&bytes))
 }
 
 impl Sealed {
@@ -26,7 +26,7 @@ impl Sealed {
 
     /// As it stands in the store.
     pub(crate) fn to_hex(&self) -> String {
-        hex(&self.0)
+        hexadecimal(&self.0)
     }
 
     /// Whether this text is the secret.
@@ -49,15 +49,6 @@ impl Sealed {
 /// Looks at every byte whatever it finds.
 fn differences(one: &[u8], other: &[u8]) -> u8 {
     one.iter().zip(other).fold(0, |found, (a, b)| found | std::hint::black_box(a ^ b))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 #[cfg(test)]

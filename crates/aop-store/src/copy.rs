@@ -5,6 +5,7 @@ use crate::error::StoreError;
 use crate::history::Entry;
 use crate::port::{QuestionPage, Store};
 use crate::shelf::{Expect, Shelf};
+use aop_kernel::hex::hexadecimal;
 use aop_kernel::question::QuestionStatus;
 use aop_kernel::tools::QuestionFilter;
 use sha2::{Digest, Sha256};
@@ -45,7 +46,7 @@ impl Meter {
     }
 
     fn hex(&self) -> String {
-        self.digest.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hexadecimal(self.digest.clone().finalize())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::turn::mode_for;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::{AnswerSpec, Answers};
 use aop_kernel::feature::Feature;
+use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::policy::{HumanInput, OnTimeout, Rules};
@@ -21,7 +22,6 @@ use aop_store::{Expect, Shelf, Store, read_file};
 use aop_turn::Mode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -278,12 +278,7 @@ fn digest(value: &Value) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in Sha256::digest(bytes) {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    hexadecimal(Sha256::digest(bytes))
 }
 
 /// So that other modules name things the same way.

@@ -5,6 +5,7 @@
 //! What is done to a feature is fenced by an epoch: that of the project's lease, or of the feature's own (`holding`).
 
 use crate::runners::{Identity, RunnerRecord, millis};
+use aop_engine::AOP_DIR;
 use aop_engine::is_copy;
 use aop_engine::process::start_time;
 use aop_kernel::ids::{FeatureId, RunId};
@@ -103,7 +104,7 @@ impl RunInfo {
     /// Whether this run has another folder, and what is read about it here came with a copy of that.
     pub(crate) fn is_of_a_copy(&self, root: &Path) -> bool {
         self.host == first_line("/proc/sys/kernel/hostname")
-            && self.root.as_ref().is_some_and(|there| is_copy(&there.join(".aop"), &root.join(".aop")))
+            && self.root.as_ref().is_some_and(|there| is_copy(&there.join(AOP_DIR), &root.join(AOP_DIR)))
     }
 
     /// Whether this run is known to be gone: its process on this machine is no more. Of another machine nothing

@@ -9,6 +9,7 @@ use crate::git::{Git, GitError};
 use crate::reach::{refuse_reach, send_back};
 use crate::runners::known_runner;
 use crate::turn::worktree_key;
+use aop_engine::AOP_DIR;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::{Action, Merge, feature_not_found, permit};
@@ -115,7 +116,7 @@ pub async fn unfinished_merges(service: &Service, root: &Path) -> Result<Vec<Fea
 /// Waits until nobody else merges in this folder: a merge that is prepared on a head which another one moves is in the
 /// store and not on the branch.
 async fn alone(root: &Path) -> Result<File, Refusal> {
-    let path = root.join(".aop").join("merge.lock");
+    let path = root.join(AOP_DIR).join("merge.lock");
     let shown = path.display().to_string();
     let lock = move || {
         let file = open_lock_file(&path)?;
@@ -170,7 +171,7 @@ async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusa
 async fn is_elsewhere(service: &Service, id: &FeatureId, root: &Path) -> Result<bool, Refusal> {
     let home = service.store.document(Shelf::Sessions, worktree_key(id)).await?;
     let runner = home.as_ref().and_then(|home| home["runner"].as_str());
-    Ok(runner.is_some_and(|runner| known_runner(&root.join(".aop")).as_deref() != Some(runner)))
+    Ok(runner.is_some_and(|runner| known_runner(&root.join(AOP_DIR)).as_deref() != Some(runner)))
 }
 
 fn ready(feature: &Feature) -> Result<(), Refusal> {

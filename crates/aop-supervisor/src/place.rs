@@ -2,15 +2,13 @@
 //! refused when it leads out of the project or into `.aop/`.
 
 use aop_ask::{Violation, gate::answer_path, json as reader};
+use aop_engine::AOP_DIR;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::open_file;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
-
-/// The folder that makes a folder a project.
-const AOP_DIR: &str = ".aop";
 
 /// A resolved path that is safe to read and write.
 #[derive(Debug)]

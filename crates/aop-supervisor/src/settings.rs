@@ -1,5 +1,6 @@
 //! What a run is told: the project, the engines, the limits.
 
+use aop_engine::AOP_DIR;
 use aop_engine::{Driver, EngineError, Limits, Surroundings};
 use aop_turn::command::Permissions;
 use aop_turn::{Engine, Mode, Role};
@@ -95,6 +96,6 @@ pub struct Settings {
 impl Settings {
     /// The `.aop` folder.
     pub fn dir(&self) -> PathBuf {
-        self.root.join(".aop")
+        self.root.join(AOP_DIR)
     }
 }

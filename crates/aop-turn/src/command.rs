@@ -192,6 +192,16 @@ pub fn codex_thread_parameters(permissions: Permissions) -> Value {
     })
 }
 
+/// A word as a shell reads it: in quotes where it has to be.
+pub fn shell_quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

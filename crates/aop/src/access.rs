@@ -1,6 +1,7 @@
 //! Which commands a program that an engine started may use: one row for each. A command that has no row is for people.
 
 use crate::agent;
+use aop_engine::process::AGENT_VARIABLE;
 use aop_kernel::{ErrorCode, Refusal};
 use clap::ArgMatches;
 
@@ -97,7 +98,7 @@ pub(crate) fn check(typed: &ArgMatches) -> Result<(), Refusal> {
     if !agent::present() || audience(&name) == For::All {
         return Ok(());
     }
-    let message = format!("{} is set: an agent may not use `aop {name}`", agent::AGENT_VARIABLE);
+    let message = format!("{AGENT_VARIABLE} is set: an agent may not use `aop {name}`");
     Err(Refusal::new(ErrorCode::ForbiddenForRole, message))
 }
 

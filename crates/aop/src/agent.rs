@@ -2,14 +2,12 @@
 //! `--role`, and a value that cannot be read takes all rights away instead of giving a human's,
 //! also an empty one.
 
+use aop_engine::process::AGENT_VARIABLE;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::EngineRef;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::{ErrorCode, Refusal};
 use serde::Deserialize;
-
-/// The variable that marks a program started by an engine.
-pub(crate) const AGENT_VARIABLE: &str = "AOP_AGENT";
 
 /// `{"feature_id": …, "role": …, "claim": …}`
 #[derive(Debug, Deserialize)]

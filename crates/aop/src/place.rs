@@ -154,7 +154,7 @@ impl Place {
     /// The place as it may be shown.
     pub(crate) fn shown(&self) -> String {
         match self {
-            Place::Sqlite(_) => format!("{}/aop.db", crate::project::AOP_DIR),
+            Place::Sqlite(_) => format!("{}/aop.db", aop_engine::AOP_DIR),
             Place::Postgres(options) => match options.project_id() {
                 Some(name) => format!("{}?project={name}", options.place()),
                 None => options.place(),

@@ -5,6 +5,7 @@ use crate::cli::{Global, NO_FOLDER};
 use crate::config::{Config, Switch};
 use crate::output::warn;
 use crate::place::{Place, Stay};
+use aop_engine::AOP_DIR;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::role::{Caller, Role};
@@ -19,9 +20,6 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
-
-/// The folder that makes a folder a project.
-pub(crate) const AOP_DIR: &str = ".aop";
 
 /// What this program calls itself in the resolution of a question.
 pub(crate) const SURFACE: &str = "cli";

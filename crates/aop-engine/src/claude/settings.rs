@@ -4,7 +4,7 @@
 
 use super::hook::HookTurn;
 use crate::port::{EngineError, TurnRequest};
-use aop_turn::command::Permissions;
+use aop_turn::command::{Permissions, shell_quoted};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -38,6 +38,7 @@ pub(super) fn write(
 }
 
 fn settings(aop: &Path, turn: &Path, permissions: Permissions) -> Value {
+    let quoted = |path: &Path| shell_quoted(&path.display().to_string());
     let command = format!("{} hook claude --turn {}", quoted(aop), quoted(turn));
     let matcher = match permissions {
         Permissions::Auto => "AskUserQuestion|ExitPlanMode",
@@ -49,9 +50,4 @@ fn settings(aop: &Path, turn: &Path, permissions: Permissions) -> Value {
         "hooks": {"PreToolUse": [{"matcher": matcher,
             "hooks": [{"type": "command", "command": command, "timeout": HOOK_SECONDS}]}]},
     })
-}
-
-/// For the shell that runs hooks.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }

@@ -21,7 +21,7 @@ const LINKED: [&str; 2] = ["auth.json", ".credentials.json"];
 
 /// Where the home of a project is.
 pub(crate) fn path(project: &Path) -> PathBuf {
-    project.join(".aop").join("engines").join("codex")
+    project.join(crate::AOP_DIR).join("engines").join("codex")
 }
 
 /// Makes the home of a project ready for a turn.

@@ -48,7 +48,7 @@ pub(super) fn outside_folder(request: &TurnRequest) -> Option<PathBuf> {
     if request.run_dir.starts_with(&request.cwd) {
         return None;
     }
-    let runs = request.project.join(".aop").join("runs");
+    let runs = request.project.join(crate::AOP_DIR).join("runs");
     Some(if request.run_dir.starts_with(&runs) { runs } else { request.run_dir.clone() })
 }
 

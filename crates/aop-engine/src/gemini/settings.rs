@@ -2,13 +2,16 @@
 //! file can bring either in; what differs from turn to turn comes through the environment.
 
 use super::hook::WAITING_TOOLS;
+use crate::process::AGENT_VARIABLE;
+use aop_turn::command::shell_quoted;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// The name of our server and, in front of a dash, of our hook.
 const AOP: &str = "aop";
 /// The variables that our server needs: whose it is, and where the store is. The program would keep most variables from it.
-const VARIABLES: [&str; 6] = ["AOP_AGENT", "AOP_PROJECT", "AOP_ENGINE", "AOP_STORE", "PGUSER", "PGPASSWORD"];
+const VARIABLES: [&str; 6] =
+    [AGENT_VARIABLE, "AOP_PROJECT", "AOP_ENGINE", "AOP_STORE", "PGUSER", "PGPASSWORD"];
 
 /// The user's settings with ours added.
 pub(crate) fn with_ours(user: Value, aop: &Path) -> Value {
@@ -22,9 +25,9 @@ pub(crate) fn with_ours(user: Value, aop: &Path) -> Value {
     let server = json!({"command": program, "args": ["mcp"], "env": variables, "trust": true});
     change(&mut settings, "mcpServers", |servers| drop(servers.insert(AOP.to_owned(), server)));
 
-    let quoted = program.replace('\'', "'\\''");
+    let command = format!("{} hook gemini", shell_quoted(&program));
     let hook = json!({"matcher": format!("^({})$", WAITING_TOOLS.join("|")), "hooks": [{"type": "command",
-        "name": "aop-park", "command": format!("'{quoted}' hook gemini"), "timeout": 60_000}]});
+        "name": "aop-park", "command": command, "timeout": 60_000}]});
     change(&mut settings, "hooks", |hooks| append(hooks, "AfterTool", hook));
     change(&mut settings, "hooksConfig", |hooks| drop(hooks.insert("enabled".to_owned(), json!(true))));
 

@@ -22,10 +22,13 @@ pub struct Surroundings {
     pub env: BTreeMap<OsString, OsString>,
 }
 
+/// The variable that marks a program which an agent's work has started.
+pub const AGENT_VARIABLE: &str = "AOP_AGENT";
+
 /// What makes `aop` act as an agent, for whatever program it is that an agent's work may start.
 pub fn agent_variables(project: &Path, feature: &str, role: Role, claim: &str) -> [(OsString, OsString); 2] {
     let agent = json!({"feature_id": feature, "role": role, "claim": claim});
-    [("AOP_AGENT".into(), agent.to_string().into()), ("AOP_PROJECT".into(), project.into())]
+    [(AGENT_VARIABLE.into(), agent.to_string().into()), ("AOP_PROJECT".into(), project.into())]
 }
 
 /// The value that marks the processes of one turn.

@@ -13,7 +13,7 @@ mod guarded;
 mod lines;
 mod record;
 
-pub use environment::{Surroundings, agent_variables};
+pub use environment::{AGENT_VARIABLE, Surroundings, agent_variables};
 pub use family::start_time;
 pub use guard::{GuardArgs, guard};
 pub use guarded::{Cause, End, Guarded, Launch, Stdin};

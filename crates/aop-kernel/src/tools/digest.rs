@@ -1,6 +1,7 @@
 //! What makes two requests the same: tool, caller's role and the arguments with defaults filled in, whatever
 //! the order of keys.
 
+use crate::hex::hexadecimal;
 use crate::question::{AnswerKind, ExpectedAnswer};
 use crate::role::Role;
 use serde::{Serialize, Serializer};
@@ -16,23 +17,14 @@ pub(super) fn digest(tool: &str, role: Role, arguments: &impl Serialize) -> Stri
         text.push('\n');
     }
     write(&mut text, arguments);
-    hexadecimal(&text)
+    hexadecimal(Sha256::digest(&text))
 }
 
 /// The digest of a JSON value, whatever the order of its keys.
 pub fn digest_of(value: &Value) -> String {
     let mut text = String::new();
     write(&mut text, &Sorted(value));
-    hexadecimal(&text)
-}
-
-fn hexadecimal(text: &str) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut hexadecimal = [0; 64];
-    for (pair, byte) in hexadecimal.as_chunks_mut::<2>().0.iter_mut().zip(Sha256::digest(text)) {
-        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    }
-    std::str::from_utf8(&hexadecimal).unwrap_or_default().to_owned()
+    hexadecimal(Sha256::digest(&text))
 }
 
 fn write(out: &mut String, value: &impl Serialize) {

@@ -2,6 +2,7 @@
 //! their content, so a browser may keep them for ever and still never shows an old one.
 
 use crate::http::Shared;
+use aop_kernel::hex::hexadecimal;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Path;
@@ -9,7 +10,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::sync::LazyLock;
 
 /// A file as it is served.
@@ -31,11 +31,7 @@ pub(crate) static ICON: LazyLock<Asset> =
 
 impl Asset {
     fn new(name: &str, ending: &str, kind: &'static str, bytes: &'static [u8]) -> Self {
-        let digest = Sha256::digest(bytes).iter().take(6).fold(String::new(), |mut text, byte| {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+        let digest = hexadecimal(&Sha256::digest(bytes)[..6]);
         Asset { path: format!("/assets/{name}.{digest}.{ending}"), kind, bytes }
     }
 }

@@ -5,12 +5,12 @@
 
 use super::checkout::Change;
 use super::{Git, GitError};
+use aop_engine::AOP_DIR;
 use aop_kernel::ids::FeatureId;
+use aop_turn::command::shell_quoted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The folder that makes a folder a project.
-const AOP_DIR: &str = ".aop";
 /// What a folder of that name holds when it is one.
 const MARKS: [&str; 2] = ["aop.db", "project"];
 
@@ -41,7 +41,7 @@ impl Reach {
 
     /// The command that makes the places what they are in this commit.
     pub(crate) fn take_away(&self, source: &str) -> String {
-        let places = self.places.iter().map(|place| quoted(place)).collect::<Vec<_>>().join(" ");
+        let places = self.places.iter().map(|place| shell_quoted(place)).collect::<Vec<_>>().join(" ");
         format!("rm -rf -- {places} && git restore --source={source} --staged --worktree -- {places}")
     }
 }
@@ -55,7 +55,7 @@ impl Git {
         let base = base.map_or(head, |base| base.trim().to_owned());
         let changes = self.raw(worktree, &["diff-index", "--cached", &base]).await?;
         let Some(reach) = self.reserved().await?.among(&changes) else { return Ok(()) };
-        let (shown, there) = (worktree.display(), quoted(&worktree.display().to_string()));
+        let (shown, there) = (worktree.display(), shell_quoted(&worktree.display().to_string()));
         Err(GitError::Unusable {
             message: reach.told(&format!("the work in {shown}")),
             hint: format!(
@@ -111,15 +111,6 @@ impl Reserved {
         let mut of_others = of_others.map(|(at, _)| names[..=at].join("/"));
         of_others.find(|place| MARKS.iter().any(|mark| self.top.join(place).join(mark).exists()))
     }
-}
-
-/// A name for a command line.
-fn quoted(name: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
-    if name.bytes().all(is_plain) {
-        return name.to_owned();
-    }
-    format!("'{}'", name.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

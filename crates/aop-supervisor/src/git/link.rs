@@ -4,6 +4,7 @@
 //! anew where they lead astray, before any git runs in the worktree: it would do what the settings at their end say.
 
 use super::GitError;
+use aop_engine::AOP_DIR;
 use aop_store::worktree::{GITDIR, end_of, named_place, own_folder, stands_at};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -36,7 +37,7 @@ pub(super) fn look(common: &Path, worktree: &Path) -> Result<Link, GitError> {
     }
     let leads_to = end_of(&link);
     let name = place.file_name().unwrap_or_default();
-    let ours = Path::new(".aop").join("worktrees").join(name);
+    let ours = Path::new(AOP_DIR).join("worktrees").join(name);
     for own in [leads_to.as_ref().and_then(|own| own.file_name()), Some(name)].into_iter().flatten() {
         let own = of_repository.join(own);
         let Some(there) = named_place(&own).filter(|there| there.ends_with(&ours)) else { continue };

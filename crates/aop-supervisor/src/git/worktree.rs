@@ -3,13 +3,14 @@
 use super::pen::Pen;
 use super::{Base, Git, GitError, changed_files, link};
 use crate::settings::Worktrees;
+use aop_engine::AOP_DIR;
 use aop_kernel::ids::FeatureId;
 use std::path::{Path, PathBuf};
 
 impl Git {
     /// Where all worktrees are.
     pub(super) fn worktrees_folder(&self) -> PathBuf {
-        self.root.join(".aop").join("worktrees")
+        self.root.join(AOP_DIR).join("worktrees")
     }
 
     /// Where a feature is worked on.

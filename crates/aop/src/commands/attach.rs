@@ -1,6 +1,5 @@
 //! `aop attach`: the engine's own interface, on the session that a worker of a feature has.
 
-use super::engine::shell_quoted;
 use crate::cli::Global;
 use crate::output::style::dim;
 use crate::output::{CommandResult, Reply, Screen, talk};
@@ -11,6 +10,7 @@ use aop_kernel::role::Role as KernelRole;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_supervisor::session_of;
 use aop_turn::Role;
+use aop_turn::command::shell_quoted;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -7,6 +7,7 @@ use crate::cli::Global;
 use crate::output::{CommandResult, Reply, pour, style::bold};
 use crate::partial::{Partial, nameless, sweep};
 use crate::project::{Project, Session};
+use aop_kernel::hex::hexadecimal;
 use aop_kernel::replay::Replay;
 use aop_kernel::{Envelope, Refusal};
 use aop_store::{Entry, Origin, StoreError};
@@ -150,7 +151,7 @@ fn write(session: &Session, file: &File, place: &Path) -> Result<Header, Refusal
         entries: body.entries,
         operations: body.operations,
         state_digest: super::replay::digest(&body.replay),
-        body_sha256: hexadecimal(&body.sha.clone().finalize()),
+        body_sha256: hexadecimal(body.sha.clone().finalize()),
     };
     body.out.seek(SeekFrom::Start(0)).map_err(failed)?;
     body.out.write_all(&header_line(&json!(header).to_string())).map_err(failed)?;
@@ -161,10 +162,6 @@ fn write(session: &Session, file: &File, place: &Path) -> Result<Header, Refusal
 /// Spaces after the document keep the line at its width; JSON does not mind them.
 fn header_line(text: &str) -> Vec<u8> {
     format!("{text:<width$}\n", width = HEADER_WIDTH - 1).into_bytes()
-}
-
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The export takes the place of what is there, which only a file can give up: a device or a pipe would be gone.

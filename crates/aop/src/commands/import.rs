@@ -1,12 +1,13 @@
 //! `aop import`: takes an export into an empty project. The file is read twice: once to be sure of every line,
 //! then into one commit.
 
-use super::export::{FORMAT, Header, STANDARD, cannot, hexadecimal};
+use super::export::{FORMAT, Header, STANDARD, cannot};
 use crate::cli::Global;
 use crate::output::style::bold;
 use crate::output::{CommandResult, Reply, warn};
 use crate::partial::nameless;
 use crate::project::{Project, Session};
+use aop_kernel::hex::hexadecimal;
 use aop_kernel::replay::Replay;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Entry, StoreError};
@@ -159,7 +160,7 @@ impl Lines {
             );
             return Err(broken(message, self.number));
         }
-        if hexadecimal(&self.sha.clone().finalize()) != self.header.body_sha256 {
+        if hexadecimal(self.sha.clone().finalize()) != self.header.body_sha256 {
             let message = format!(
                 "{}: lines 2 to {} are not what the first line promises (their SHA-256 differs)",
                 self.path.display(),

@@ -4,6 +4,7 @@ use crate::cli::Global;
 use crate::output::style::{bold, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session, operation_id};
+use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -104,7 +105,7 @@ fn logged(line: String) -> String {
     if line.len() <= LOGGED_BYTES {
         return line;
     }
-    let digest: String = Sha256::digest(&line).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hexadecimal(Sha256::digest(&line));
     let shown = &line[..line.floor_char_boundary(SHOWN_BYTES)];
     format!("{shown} … ({} bytes, sha256 {digest})", line.len())
 }

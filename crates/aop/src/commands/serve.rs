@@ -6,6 +6,7 @@ use crate::number::millis_or;
 use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
 use crate::project::Project;
+use aop_engine::AOP_DIR;
 use aop_server::{Ended, Ready, Serve, TlsFiles, serve_http};
 use serde_json::json;
 use std::net::SocketAddr;
@@ -79,7 +80,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> Command
         ));
     }
     let files = (session.project.config.projections == Switch::On).then(|| session.project.dir());
-    let folder = root.join(".aop");
+    let folder = root.join(AOP_DIR);
     let ended = serve_http(Serve {
         folder,
         service: session.service,

@@ -6,7 +6,9 @@ mod self_test;
 
 use crate::output::{CommandResult, Reply};
 use aop_kernel::{Envelope, Refusal};
-use aop_turn::command::{Conversation, Launch, Permissions, Version, command_line, is_session_handle};
+use aop_turn::command::{
+    Conversation, Launch, Permissions, Version, command_line, is_session_handle, shell_quoted,
+};
 use aop_turn::patch::{PatchFor, patch};
 use aop_turn::{Engine, Mode, Role};
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
@@ -136,16 +138,6 @@ fn show_patch(args: &PatchArgs) -> Reply {
     let text = patch(&PatchFor { engine, mode, role: args.role, artifacts: &args.artifacts });
     let data = json!({"engine": engine, "mode": mode, "role": args.role, "text": text});
     Reply::document(Envelope::success(&data), text)
-}
-
-/// So that people can paste the line.
-pub(crate) fn shell_quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 fn session_handle(id: &str) -> Result<String, String> {

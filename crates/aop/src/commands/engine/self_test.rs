@@ -3,6 +3,7 @@
 
 use super::doctor::Check;
 use crate::config::Config;
+use aop_engine::AOP_DIR;
 use aop_engine::{
     Asked, Driver, Host, HostError, Input, Limits, Pending, Progress, Reply, ReplyKind, SessionRef,
     Surroundings, TurnReport, TurnRequest, driver,
@@ -197,7 +198,7 @@ struct LabHost {
 
 impl LabHost {
     fn new(folder: &Path) -> Result<Self, String> {
-        let store = SqliteStore::open(&folder.join(".aop"), Arc::new(SystemClock))
+        let store = SqliteStore::open(&folder.join(AOP_DIR), Arc::new(SystemClock))
             .map_err(|error| error.to_string())?;
         let service = Service::new(Arc::new(store), Arc::new(Config::default().rules()));
         Ok(LabHost { service, session: Mutex::default(), process: Mutex::default() })

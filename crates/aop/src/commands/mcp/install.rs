@@ -7,6 +7,7 @@ use crate::output::{CommandResult, Reply};
 use crate::project::Project;
 use crate::settings::file::Change;
 use crate::settings::{jsonc, toml};
+use aop_engine::process::AGENT_VARIABLE;
 use aop_kernel::ids::{FeatureId, quoted};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::{Map, Value, json};
@@ -18,7 +19,7 @@ const NAME: &str = "aop";
 const PATIENCE_MS: i64 = 86_400_000;
 /// What the server goes by and clients keep from it unless they are told its name: whose agent it serves, when an engine
 /// of a run is the client, and where the store is.
-const VARIABLES: [&str; 5] = ["AOP_AGENT", "AOP_PROJECT", STORE[0], STORE[1], STORE[2]];
+const VARIABLES: [&str; 5] = [AGENT_VARIABLE, "AOP_PROJECT", STORE[0], STORE[1], STORE[2]];
 const STORE: [&str; 3] = ["AOP_STORE", "PGUSER", "PGPASSWORD"];
 /// Where Codex has its entry, and what it lets through to it.
 const CODEX: [&str; 2] = ["mcp_servers", NAME];
