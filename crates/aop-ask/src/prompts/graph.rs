@@ -165,8 +165,7 @@ fn dangling(report: &mut Report, nodes: &[Node<'_>]) {
 
 fn leads_back(label: &str) -> bool {
     let lower = label.to_lowercase();
-    let is = |word: &&str| lower == **word || lower.starts_with(&format!("{word} "));
-    ["back", "go back", "return"].iter().any(|word| is(word))
+    ["back", "go back", "return"].iter().any(|word| lower == *word || lower.starts_with(&format!("{word} ")))
 }
 
 /// A routed prompt has each option of the source once: in one of its clusters. What leads on to another pick is a cluster.
