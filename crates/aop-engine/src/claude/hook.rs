@@ -8,7 +8,7 @@ use aop_turn::ask::{Ask, from_native};
 use aop_turn::command::Permissions;
 use aop_turn::native::{NativeAsk, Stage, read_ask, read_permission};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -185,6 +185,14 @@ impl HookCall {
             vec![native(&self.tool_use_id, read_permission(&self.tool_name, &self.tool_input, None))]
         };
         from_native(&asks.iter().collect::<Vec<_>>(), attempt)
+    }
+
+    /// Whether it is this very call that the details of a permission show.
+    pub fn is_shown_in(&self, details: &Option<Map<String, Value>>) -> bool {
+        details.as_ref().is_some_and(|details| {
+            details.get("tool").is_some_and(|tool| *tool == self.tool_name)
+                && details.get("input") == Some(&self.tool_input)
+        })
     }
 }
 

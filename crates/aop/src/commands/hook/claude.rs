@@ -37,6 +37,9 @@ const ASK_AGAIN: &str = "A person is already being asked something else in this 
 const WAIT_FOR_TURN: &str = "A person is already being asked something else in this moment, so nobody could be asked to permit this \
     yet, and it did not run. Call it again once the other is answered.";
 
+const NOT_WHAT_WAS_SHOWN: &str = "A person allowed something else under this call's id, and what was allowed is what was shown. This did \
+    not run. If you need it, call it anew, and a person is asked about it.";
+
 /// Reads the engine's call and gives the answer in its form.
 pub(super) fn answer(global: &Global, turn: &Path) -> Result<Option<Value>, Refusal> {
     let turn = HookTurn::load(turn).map_err(|error| {
@@ -247,6 +250,10 @@ impl Hook {
         Ok(match self.concern {
             // What policy decided must not look like a person's answer, and the engine would say that it is one.
             _ if resolution.mode == ResolutionMode::DefaultByPolicy => Decision::Deny(told),
+            // The ids of a call are the agent's to choose: a person allowed what they saw, not an id.
+            Concern::Permission if answer == "allow" && !self.call.is_shown_in(&question.asked.details) => {
+                deny(NOT_WHAT_WAS_SHOWN)
+            }
             Concern::Permission if answer == "allow" => {
                 Decision::Allow(self.call.tool_input.clone(), String::new())
             }
