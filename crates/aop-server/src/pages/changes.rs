@@ -169,6 +169,8 @@ async fn git(folder: &Folder, variables: &Variables, args: &[&str]) -> Result<(V
     for name in ["PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR"] {
         command.envs(std::env::var_os(name).map(|value| (name, value)));
     }
+    // Nor is one for fetching what is missing. The second is for versions of git without the first.
+    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "");
     command.env("LC_ALL", "C").env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_TERMINAL_PROMPT", "0");
     command.envs(variables.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);

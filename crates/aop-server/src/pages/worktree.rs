@@ -101,6 +101,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn what_is_missing_is_fetched_by_no_program_that_a_setting_names() {
+        let place = Place::new();
+        place.work(
+            "git config core.repositoryFormatVersion 1; git config extensions.partialClone evil
+             git config remote.evil.promisor true; git config remote.evil.url \"ext::sh -c touch% $root/ran\"
+             git config protocol.ext.allow always; rm -f $root/ran
+             blob=$(git rev-parse HEAD:a); rm -f $root/.git/objects/$(echo $blob | sed 's,^..,&/,')",
+        );
+        let why = place.changes().await.unwrap_err();
+        assert!(why.contains("cannot compare"), "{why}");
+    }
+
+    #[tokio::test]
     async fn a_worktree_with_a_git_of_its_own_is_not_asked() {
         for replaced in [
             "rm .git; git init -q; git config filter.x.clean \"touch $root/ran; cat\"; git add a; git commit -qm x",
