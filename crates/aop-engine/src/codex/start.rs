@@ -144,8 +144,14 @@ fn without_process(request: &TurnRequest, session: SessionRef, asked: Vec<String
 
 /// Starts the thread, or takes it up again.
 async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, EngineError> {
-    let writable = match thread::outside_folder(request) {
+    let writable = match thread::outside_folder(&request.cwd, &request.run_dir) {
         Some(folder) => {
+            // One that is not there could not be opened to the sandbox.
+            let made = std::fs::create_dir_all(&folder);
+            made.map_err(|error| EngineError::System {
+                what: format!("making {}", folder.display()),
+                cause: error.to_string(),
+            })?;
             let config = if thread::may_have_roots(home, &request.cwd) {
                 app.call("config/read", &json!({"cwd": request.cwd})).await.unwrap_or_default()
             } else {

@@ -42,14 +42,10 @@ pub(super) fn parameters(request: &TurnRequest, writable: Option<&[Value]>) -> V
     parameters
 }
 
-/// The folder for deliverables, when the sandbox would not let the agent write there. It is the one that all turns have
-/// in common: a root that changed from turn to turn would be announced to the model each time.
-pub(super) fn outside_folder(request: &TurnRequest) -> Option<PathBuf> {
-    if request.run_dir.starts_with(&request.cwd) {
-        return None;
-    }
-    let runs = request.project.join(crate::AOP_DIR).join("runs");
-    Some(if request.run_dir.starts_with(&runs) { runs } else { request.run_dir.clone() })
+/// The folder for deliverables, when the sandbox would not let the agent write there. It is this turn's, and holds
+/// nothing else: around it are files that `aop` goes by, such as which processes to end.
+pub(super) fn outside_folder(cwd: &Path, run_dir: &Path) -> Option<PathBuf> {
+    (!run_dir.starts_with(cwd)).then(|| run_dir.join("artifacts"))
 }
 
 /// Whether any settings may name writable folders of their own. Only then is Codex asked for them, which takes longer
@@ -84,9 +80,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_a_turns_folder_the_sandbox_opens_what_deliverables_go_to_and_nothing_else() {
+        let [cwd, run_dir] = ["/p/.aop/worktrees/shop", "/p/.aop/runs/r_1/shop/c_1"].map(Path::new);
+        assert_eq!(outside_folder(cwd, run_dir), Some(run_dir.join("artifacts")));
+        assert_eq!(outside_folder(cwd, &cwd.join("out")), None, "it is open already");
+    }
+
+    #[test]
     fn folders_of_the_users_settings_stay_writable() {
         let config = json!({"config": {"sandbox_workspace_write": {"writable_roots": ["/opt"]}}});
-        assert_eq!(writable_roots(&config, Path::new("/p/.aop/runs")), ["/opt", "/p/.aop/runs"]);
+        assert_eq!(writable_roots(&config, Path::new("/p/out")), ["/opt", "/p/out"]);
         assert_eq!(writable_roots(&Value::Null, Path::new("/x")), ["/x"]);
     }
 

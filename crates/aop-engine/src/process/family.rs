@@ -125,14 +125,16 @@ fn has_children() -> bool {
 /// own environment (it belongs to somebody else) is left alone.
 pub(super) fn kill_marked(mark: &str) -> usize {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    let is_marked = |process: &Process| {
-        let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    };
     kill_until_none(|| {
-        let table = processes().into_iter();
-        table.filter(|process| process.pid != own && is_marked(process)).map(|process| process.pid).collect()
+        let pids = processes().into_iter().map(|process| process.pid);
+        pids.filter(|pid| *pid != own && is_marked(*pid, mark)).collect()
     })
+}
+
+/// Whether a process has this text in its environment.
+pub(super) fn is_marked(pid: i32, mark: &str) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
 }
 
 /// Kills what `find` finds until it finds nothing; how many were found first. A process that the kernel cannot end

@@ -3,7 +3,7 @@
 //! too, and ends them.
 
 use super::Started;
-use super::family::{kill_group, kill_marked, process};
+use super::family::{is_marked, kill_group, kill_marked, process};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -46,19 +46,21 @@ impl Record {
 
     /// Ends the turn's processes; how many there were.
     fn end_all(&self) -> usize {
+        let mark = format!("{MARK}={}", self.mark);
         if let Some(engine) = &self.engine
             && process(engine.pgid).is_some_and(|process| process.start_time == engine.start_time)
+            && is_marked(engine.pgid, &mark)
         {
             kill_group(engine.pgid);
         }
-        kill_marked(&format!("{MARK}={}", self.mark))
+        kill_marked(&mark)
     }
 }
 
 /// Ends what is left of a turn whose `aop` and guard are gone, and returns how many processes that were. A folder
-/// without a record has nothing left. The engine's process is taken for itself only when it began at the recorded
-/// moment, all others only when they carry the turn's mark; nobody else's process is ever touched, and nothing of the
-/// folder that this one is a copy of.
+/// without a record has nothing left. Processes are taken for the turn's only when they carry its mark, and the group of
+/// the engine's only when that began at the recorded moment as well; nobody else's process is ever touched, whatever the
+/// record says, and nothing of the folder that this one is a copy of.
 pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     let path = Record::path(run_dir);
     let content = match crate::plain::read_file(&path) {

@@ -1,8 +1,9 @@
 //! What the guard promises: whatever ends, nothing is left, and the engine never sees its input close early.
 
 use super::{around, is_alive, until};
-use aop_engine::process::{Cause, End, Guarded, Launch, Stdin};
+use aop_engine::process::{Cause, End, Guarded, Launch, Stdin, start_time};
 use aop_engine::{EngineError, Limits, reap_leftovers};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -136,14 +137,30 @@ fn parent(pid: i32) -> i32 {
     stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
+/// Has a turn's leftovers reaped by a record that says what is wanted.
+fn reap_by(dir: &Path, pgid: i32, start_time: u64) {
+    let record = serde_json::json!({"mark": "t_nobody", "engine": {"pgid": pgid, "start_time": start_time}});
+    std::fs::write(dir.join("process.json"), record.to_string()).unwrap();
+    assert_eq!(reap_leftovers(dir).unwrap(), 0);
+}
+
+#[test]
+fn a_process_without_the_mark_is_left_alone_whatever_a_record_says() {
+    let dir = TempDir::new().unwrap();
+    let mut other = std::process::Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+    let pid = other.id();
+    reap_by(dir.path(), i32::try_from(pid).unwrap(), start_time(pid).unwrap());
+    assert!(other.try_wait().unwrap().is_none(), "it was ended");
+    other.kill().unwrap();
+    other.wait().unwrap();
+}
+
 #[test]
 fn a_process_that_only_has_the_same_id_is_left_alone() {
     let dir = TempDir::new().unwrap();
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
     let pid = i32::try_from(other.id()).unwrap();
-    let record = serde_json::json!({"mark": "t_nobody", "engine": {"pgid": pid, "start_time": 1}});
-    std::fs::write(dir.path().join("process.json"), record.to_string()).unwrap();
-    assert_eq!(reap_leftovers(dir.path()).unwrap(), 0);
+    reap_by(dir.path(), pid, 1);
     assert!(is_alive(pid));
     other.kill().unwrap();
     other.wait().unwrap();
