@@ -91,12 +91,13 @@ pub fn read_ask(input: &Value) -> AskBody {
     AskBody::Unusable("the asking tool was called without a prompt".to_owned())
 }
 
+/// So much of an input stands in what a person is asked; all of it is in the details.
+const MOST_OF_INPUT: usize = 4_000;
+
 /// Reads a request for permission to run `tool`.
 pub fn read_permission(tool: &str, input: &Value, reason: Option<&str>) -> AskBody {
-    let action = ["command", "file_path", "path", "url", "plan", "description"]
-        .iter()
-        .find_map(|key| non_blank(input.get(*key)))
-        .map_or_else(|| input.to_string(), str::to_owned);
+    let told = telling_field(tool).and_then(|field| non_blank(input.get(field)));
+    let action = told.map_or_else(|| whole(input), str::to_owned);
     let summary = match reason.filter(|reason| !reason.trim().is_empty()) {
         Some(reason) => format!("{action}\n\nReason given: {reason}"),
         None => action,
@@ -104,7 +105,70 @@ pub fn read_permission(tool: &str, input: &Value, reason: Option<&str>) -> AskBo
     AskBody::Permission { tool: tool.to_owned(), summary, input: input.clone() }
 }
 
+/// The field that says what a tool does, of those tools that are known. Of any other tool all of the input does: a field
+/// with a likely name may be the agent's own words about what the rest of it does.
+fn telling_field(tool: &str) -> Option<&'static str> {
+    match tool {
+        "Bash" | "command" => Some("command"),
+        "Read" | "Write" | "Edit" | "MultiEdit" => Some("file_path"),
+        "NotebookEdit" => Some("notebook_path"),
+        "WebFetch" => Some("url"),
+        "ExitPlanMode" => Some("plan"),
+        // What Codex asks for, as its driver has described all of it.
+        "file change" | "permissions" | "MCP tool" => Some("description"),
+        _ => None,
+    }
+}
+
+/// All of an input on one line, or its beginning and how much is missing.
+fn whole(input: &Value) -> String {
+    let text = input.to_string();
+    match text.char_indices().nth(MOST_OF_INPUT) {
+        Some((end, _)) => {
+            let missing = text[end..].chars().count();
+            format!("{}…\n\n[{missing} more characters of the input are in the details only]", &text[..end])
+        }
+        None => text,
+    }
+}
+
 /// The text in a value, when it says something.
 pub(crate) fn non_blank(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn summary(tool: &str, input: &Value) -> String {
+        match read_permission(tool, input, None) {
+            AskBody::Permission { summary, .. } => summary,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_permission_asks_for_what_is_done_and_not_for_what_the_agent_says_of_it() {
+        let query = json!({"description": "Read the list of tables", "sql": "DROP TABLE users"});
+        assert_eq!(summary("mcp__db__query", &query), query.to_string());
+        let run = json!({"command": "make", "description": "look around"});
+        assert_eq!(summary("Bash", &run), "make");
+        assert_eq!(summary("mcp__db__run", &run), run.to_string());
+        assert_eq!(
+            summary("Bash", &json!({"description": "look around"})),
+            r#"{"description":"look around"}"#
+        );
+        assert_eq!(summary("Write", &json!({"file_path": "/a", "content": "b"})), "/a");
+    }
+
+    #[test]
+    fn a_long_input_says_how_much_of_it_is_not_shown() {
+        let said = summary("mcp__db__query", &json!({"note": "x".repeat(MOST_OF_INPUT), "sql": "DROP"}));
+        assert!(
+            said.ends_with("xxx…\n\n[24 more characters of the input are in the details only]"),
+            "{said}"
+        );
+    }
 }
