@@ -13,6 +13,7 @@ use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
 use aop_kernel::question::{Asked, Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::signs::visible;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
@@ -259,7 +260,13 @@ fn details(asked: &Asked) -> Vec<(String, String)> {
         Some((key.to_owned(), detail(value)))
     });
     let given = asked.details.iter().flatten().map(|(key, value)| (key.clone(), detail(value)));
-    given.chain(own).collect()
+    let all = given.chain(own);
+    if asked.question_type.grants() {
+        // What is allowed may stand here alone.
+        all.map(|(key, text)| (visible(&key), visible(&text))).collect()
+    } else {
+        all.collect()
+    }
 }
 
 fn detail(value: &Value) -> String {

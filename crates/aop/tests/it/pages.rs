@@ -167,13 +167,17 @@ fn what_is_allowed_is_what_is_seen_on_every_page() {
     let project = Project::with_feature();
     let command = "rm -rf a/*.o b/*.o; python __main__.py # and\n\n[x]: $(touch${IFS}/tmp/boo)";
     let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "q",
-        "question_type": "permission_override", "prompt": format!("Allow this?\n\n{command}")});
+        "question_type": "permission_override", "prompt": format!("Allow this?\n\n{command}"),
+        "details": {"tool\u{200b}": "Write", "input": {"file_path": "a\u{2060}b", "content": "\u{202e}c"}}});
     let asked = project.tool("feature.question_create", "builder", &input).data();
     let server = Server::start(&project);
     let visit = Visit::sign_in(&server);
     let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
     let page = visit.get(&path).body;
     assert!(page.contains(&format!("Allow this?\n\n{command}</pre>")), "{page}");
+    for detail in ["tool⟨U+200B⟩", "a⟨U+2060⟩b", "⟨U+202E⟩c"] {
+        assert!(page.contains(detail), "{detail}: {page}");
+    }
     let line = command.replace("\n\n", " ");
     for path in ["/".to_owned(), "/features/shop".to_owned(), format!("{path}/withdraw")] {
         let page = visit.get(&path).body;
