@@ -4,6 +4,7 @@
 //! the rules of the tool; only what a spec cannot carry (two equal labels, say) is a violation, and its
 //! pointer is the same in the call and in the spec.
 
+use crate::is_blank;
 use crate::json::check_depth;
 use crate::spec::{QuestionSpec, is_snake_case};
 use crate::violation::{Report, Violation, show};
@@ -108,7 +109,7 @@ fn option(native: &Value) -> Value {
 }
 
 fn text<'a>(native: &'a Value, key: &str) -> Option<&'a str> {
-    native.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+    native.get(key).and_then(Value::as_str).filter(|text| !is_blank(text))
 }
 
 /// The nearest id: ASCII letters and digits in lower case, everything else as one underscore.

@@ -4,6 +4,7 @@
 //! [`AnswerSpec`]. Everything here is pure: documents and replies come in as values, time as an argument.
 
 pub mod answer;
+mod blank;
 pub mod dialogue;
 pub mod gate;
 pub mod import;
@@ -15,6 +16,7 @@ mod target;
 pub mod violation;
 
 pub use answer::{AnswerSpec, AnswerValue, Answers};
+pub use blank::{is_blank, is_ignorable};
 pub use dialogue::wording::RECOMMENDED;
 pub use dialogue::{Dialogue, OnEscape, Options, Protocol, Request, Step, Target};
 pub use spec::{Choice, Kind, Question, QuestionSpec};

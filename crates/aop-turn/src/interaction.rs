@@ -6,6 +6,7 @@
 
 use crate::engine::words;
 use crate::native::non_blank;
+use aop_ask::is_blank;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -77,7 +78,7 @@ impl InteractionId {
     pub fn read(value: Option<&Value>) -> Option<InteractionId> {
         match value? {
             Value::Number(number) => number.as_u64().filter(|number| *number >= 1).map(InteractionId::Number),
-            Value::String(text) if !text.trim().is_empty() => Some(InteractionId::Text(text.clone())),
+            Value::String(text) if !is_blank(text) => Some(InteractionId::Text(text.clone())),
             Value::Null | Value::Bool(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
         }
     }
@@ -166,7 +167,7 @@ impl Interaction {
 /// Reads a choice: a bare value, or an object that has a label, a value, or both.
 pub(crate) fn read_choice(item: &Value) -> Option<Choice> {
     let label_of = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Value::String(text) => Some(text.clone()).filter(|text| !is_blank(text)),
         Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     };

@@ -1,6 +1,7 @@
 //! The rules that answers obey. A default is never filled in here: an absent answer is absent.
 
 use super::{AnswerValue, Answers};
+use crate::is_blank;
 use crate::spec::{Kind, Question, QuestionSpec};
 use crate::violation::{Report, Violation, join, nearest, quote, show};
 use serde_json::Value;
@@ -171,7 +172,7 @@ fn given(question: &Question, value: &Value) -> String {
 }
 
 fn not_blank(report: &mut Report, path: &str, question: &Question, text: &str) -> bool {
-    if text.trim().is_empty() {
+    if is_blank(text) {
         let message = format!("the answer to \"{}\" is blank", question.id());
         report.add("blank", path, message, "write something, or leave an optional question out");
         return false;

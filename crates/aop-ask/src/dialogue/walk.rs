@@ -7,6 +7,7 @@ use super::route::{self, Node};
 use super::surface::{Multi, Surface};
 use super::wording::{self, Names};
 use crate::answer::AnswerValue;
+use crate::is_blank;
 use crate::spec::{Kind, Question};
 use crate::violation::quote;
 use std::collections::HashSet;
@@ -184,7 +185,7 @@ impl Walk {
     }
 
     fn typed(&mut self, question: &Question, text: String) {
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             self.nothing(question);
         } else if question.kind() == Kind::FreeText
             || question.allow_other()
@@ -217,13 +218,13 @@ impl Walk {
     /// Takes several words at once, all of them or none. One typed beside them may be followed by another,
     /// so the human is asked for more; without it the reply is complete.
     fn several(&mut self, question: &Question, words: Vec<String>, typed: Option<String>) {
-        let typed = typed.filter(|text| !text.trim().is_empty());
+        let typed = typed.filter(|text| !is_blank(text));
         let complete = typed.is_none();
         let labels: HashSet<&str> = question.options().iter().map(|option| option.label()).collect();
         let mut seen: HashSet<String> = self.picked.iter().cloned().collect();
         let mut taken = Vec::with_capacity(words.len());
         for word in words {
-            if !labels.contains(word.as_str()) && (!question.allow_other() || word.trim().is_empty()) {
+            if !labels.contains(word.as_str()) && (!question.allow_other() || is_blank(&word)) {
                 return self.again(no_option(&word));
             }
             if !seen.insert(word.clone()) {

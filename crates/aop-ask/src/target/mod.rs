@@ -75,7 +75,7 @@ fn stranger(left: &Map<String, Value>) -> Option<String> {
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
-        Value::String(text) => text.trim().is_empty(),
+        Value::String(text) => crate::is_blank(text),
         Value::Array(items) => items.iter().all(is_blank),
         Value::Object(map) => map.values().all(is_blank),
         Value::Bool(_) | Value::Number(_) => false,

@@ -5,7 +5,7 @@ use super::Asked;
 use crate::envelope::Refusal;
 use crate::policy::Rules;
 use aop_ask::spec::RESERVED_LABELS;
-use aop_ask::{AnswerSpec, Answers, QuestionSpec};
+use aop_ask::{AnswerSpec, Answers, QuestionSpec, is_blank};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -99,7 +99,7 @@ impl ExpectedAnswer {
                 if choices.is_empty() {
                     return wrong("expected_answer.choices is empty".into());
                 }
-                if let Some(index) = choices.iter().position(|choice| choice.trim_start().is_empty()) {
+                if let Some(index) = choices.iter().position(|choice| is_blank(choice)) {
                     return wrong(format!("expected_answer.choices[{index}] is blank"));
                 }
                 if let Some(label) = choices.iter().find(|label| RESERVED_LABELS.contains(&label.as_str())) {
@@ -168,7 +168,7 @@ impl ExpectedAnswer {
                 )),
             },
             AnswerKind::FreeText => match answer.as_str() {
-                Some(text) if text.trim().is_empty() => reasons.push("the text is blank".into()),
+                Some(text) if is_blank(text) => reasons.push("the text is blank".into()),
                 Some(_) => {}
                 None => reasons.push(format!("expected text, got {}", kind_of(answer))),
             },
@@ -202,7 +202,7 @@ impl ExpectedAnswer {
             return None;
         }
         if self.allow_other == Some(true) {
-            return text.trim().is_empty().then(|| "the text is blank".to_owned());
+            return is_blank(text).then(|| "the text is blank".to_owned());
         }
         Some(format!("{} is not one of {}", crate::ids::quoted(text), self.listed()))
     }
@@ -228,17 +228,13 @@ impl Asked {
         if self.interaction.is_some()
             && let Some(text) = answer.as_str()
         {
-            return if text.trim().is_empty() {
-                Err(vec!["the text is blank".into()])
-            } else {
-                Ok(answer.clone())
-            };
+            return if is_blank(text) { Err(vec!["the text is blank".into()]) } else { Ok(answer.clone()) };
         }
         if let Some(expected) = &self.expected_answer {
             return expected.reasons_against(answer, self.spec.as_ref(), rules);
         }
         match answer {
-            Value::String(text) if !text.trim().is_empty() => Ok(answer.clone()),
+            Value::String(text) if !is_blank(text) => Ok(answer.clone()),
             Value::Object(object) if !object.is_empty() => Ok(answer.clone()),
             Value::String(_) => Err(vec!["the text is blank".into()]),
             Value::Object(_) => Err(vec!["the object is empty".into()]),

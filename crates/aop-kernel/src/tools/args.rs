@@ -3,6 +3,7 @@
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::ids::quoted;
+use aop_ask::is_blank;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -55,7 +56,7 @@ impl<'a> Args<'a> {
     pub(super) fn optional_document(&mut self, key: &'static str) -> Result<Option<String>, Refusal> {
         match self.optional(key) {
             None => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text).filter(|text| !text.trim().is_empty()).cloned()),
+            Some(Value::String(text)) => Ok(Some(text).filter(|text| !is_blank(text)).cloned()),
             Some(other) => Err(mistyped(key, "text", other)),
         }
     }
@@ -139,7 +140,7 @@ impl<'a> Args<'a> {
 
 fn as_text(key: &'static str, value: &Value) -> Result<String, Refusal> {
     match value {
-        Value::String(text) if text.trim_start().is_empty() => {
+        Value::String(text) if is_blank(text) => {
             Err(wrong(key, format!("{key} is blank"))
                 .hint(format!("give {key} at least one visible character")))
         }

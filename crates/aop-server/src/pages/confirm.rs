@@ -6,6 +6,7 @@ use super::{Page, page};
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
+use aop_ask::is_blank;
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
@@ -83,7 +84,7 @@ async fn take(State(app): State<Shared>, Path(id): Path<String>, form: SignedFor
     let note = form.field("note").map(|note| note.replace("\r\n", "\n")).unwrap_or_default();
     let mut input = json!({"feature_id": question.feature_id, "question_id": question.id,
         "operation_id": operation});
-    if !note.trim().is_empty() {
+    if !is_blank(&note) {
         input["note"] = json!(note);
     }
     match app.service.call(step.tool(), &Caller::new(Role::Human), &input, SURFACE).await {

@@ -2,6 +2,7 @@
 //! is decided where every answer is; what comes back is put beside the field it is about.
 
 use super::markdown;
+use aop_ask::is_blank;
 use aop_ask::spec::{Kind, Question as Asks};
 use aop_kernel::question::{AnswerKind, Asked, QuestionType};
 use aop_kernel::signs::label;
@@ -165,7 +166,7 @@ impl Form {
 
     /// The answer as far as it was given; `None` when it cannot be told what is meant, and the fields say why.
     pub(crate) fn answer(&mut self) -> Option<Value> {
-        if let Some(words) = self.words.as_ref().filter(|words| !words.trim().is_empty()) {
+        if let Some(words) = self.words.as_ref().filter(|words| !is_blank(words)) {
             if self.fields.iter().any(Field::is_filled) {
                 self.error = Some(
                     "You filled in fields and also answered in your own words. Clear one of the two, so that it is \
@@ -232,11 +233,11 @@ impl Form {
         for field in self.fields.iter().filter(|field| field.is_filled() && !field.secret) {
             let chosen = field.options.iter().filter(|option| option.chosen);
             let mut lines: Vec<Cow<'_, str>> = chosen.map(|option| label(&option.label)).collect();
-            lines.extend(Some(field.text()).filter(|text| !text.trim().is_empty()).map(Cow::from));
+            lines.extend(Some(field.text()).filter(|text| !is_blank(text)).map(Cow::from));
             let header = if self.mapping { field.header.clone() } else { String::new() };
             kept.push((header, lines.join("\n")));
         }
-        let words = self.words.iter().filter(|words| !words.trim().is_empty());
+        let words = self.words.iter().filter(|words| !is_blank(words));
         kept.extend(words.map(|words| ("In your own words".to_owned(), words.clone())));
         kept
     }
@@ -295,12 +296,12 @@ impl Field {
     }
 
     fn is_filled(&self) -> bool {
-        self.options.iter().any(|option| option.chosen) || !self.text.trim().is_empty()
+        self.options.iter().any(|option| option.chosen) || !is_blank(&self.text)
     }
 
     /// What this field answers; nothing when it was left alone.
     fn given(&mut self) -> Option<Value> {
-        let text = Some(self.text.clone()).filter(|text| !text.trim().is_empty());
+        let text = Some(self.text.clone()).filter(|text| !is_blank(text));
         let chosen: Vec<String> =
             self.options.iter().filter(|option| option.chosen).map(|option| option.value.clone()).collect();
         match self.shape {
@@ -357,8 +358,8 @@ impl Field {
 fn offered(interaction: Option<&Map<String, Value>>) -> Vec<Choice> {
     let options = interaction.and_then(|interaction| interaction.get("options")).and_then(Value::as_array);
     let options = options.into_iter().flatten().filter_map(|option| {
-        let label = option.get("label").and_then(Value::as_str).filter(|label| !label.trim().is_empty())?;
-        let value = option.get("value").and_then(Value::as_str).filter(|value| !value.trim().is_empty());
+        let label = option.get("label").and_then(Value::as_str).filter(|label| !is_blank(label))?;
+        let value = option.get("value").and_then(Value::as_str).filter(|value| !is_blank(value));
         Some(Choice { value: value.unwrap_or(label).to_owned(), ..Choice::new(label, None) })
     });
     options.collect()

@@ -5,6 +5,7 @@ use super::together::{Part, numbered, together};
 use super::{Ask, QuestionType, Reply, WaitingCall};
 use crate::interaction::{Choice, DecisionPolicy, Interaction, InteractionId, Kind};
 use crate::native::{AskBody, CardQuestion, NativeAsk, card_spec};
+use aop_ask::is_blank;
 use serde_json::{Map, Value, json};
 
 /// The ask behind the native asks that wait, or why there is none. `asks` is not empty.
@@ -41,7 +42,7 @@ pub fn from_native(asks: &[&NativeAsk], attempt: u32) -> Result<Ask, String> {
 }
 
 fn call_id(call: &str, attempt: u32) -> InteractionId {
-    if call.trim().is_empty() {
+    if is_blank(call) {
         InteractionId::Number(u64::from(attempt))
     } else {
         InteractionId::Text(call.to_owned())

@@ -24,6 +24,7 @@ use crate::quote::{excerpt, inline};
 use crate::stream::Ended;
 use crate::tail::{Tail, closing_object};
 use crate::turn::{PendingAsk, Turn};
+use aop_ask::is_blank;
 use serde_json::{Map, Value};
 use std::ops::Range;
 
@@ -148,11 +149,9 @@ impl Judge<'_> {
     /// The main agent's last message. The engine's own copy stands in where we could not read it.
     fn message(&self) -> (String, Range<u64>) {
         let end = self.turn.length;
-        let message = self.turn.message.as_ref().filter(|message| !message.text.trim().is_empty());
+        let message = self.turn.message.as_ref().filter(|message| !is_blank(&message.text));
         let copy = match &self.turn.ended {
-            Some((Ended::Completed { text: Some(text) }, range)) if !text.trim().is_empty() => {
-                Some((text, range))
-            }
+            Some((Ended::Completed { text: Some(text) }, range)) if !is_blank(text) => Some((text, range)),
             _ => None,
         };
         match (message, copy) {
@@ -288,7 +287,7 @@ impl Judge<'_> {
             self.note(EvidenceKind::Message, &range, true, "no completion evidence at the last attempt");
             return limit;
         }
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             self.note(EvidenceKind::Message, &range, true, "there is no message that could be a question");
             let message = "the engine ended its turn without a message".to_owned();
             return Outcome::Error { code: TurnErrorCode::EngineFailed, message };

@@ -1,6 +1,7 @@
 //! The question cards of Claude Code, Codex and Gemini: nearly the same, never quite.
 
 use super::{AskBody, non_blank};
+use aop_ask::is_blank;
 use serde_json::Value;
 
 /// One question of a card.
@@ -56,7 +57,7 @@ fn read_question(item: &Value) -> Option<CardQuestion> {
             continue;
         };
         // Codex forwards repeated labels; the second one could never be told from the first.
-        if label.trim().is_empty() || options.iter().any(|known| known.label == label) {
+        if is_blank(label) || options.iter().any(|known| known.label == label) {
             continue;
         }
         options.push(CardOption {

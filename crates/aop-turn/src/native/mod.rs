@@ -8,6 +8,7 @@ mod spec;
 pub use card::{CardOption, CardQuestion};
 pub use spec::card_spec;
 
+use aop_ask::is_blank;
 use serde_json::{Map, Value};
 
 /// A question or a request for permission that came by a tool.
@@ -98,7 +99,7 @@ const MOST_OF_INPUT: usize = 4_000;
 pub fn read_permission(tool: &str, input: &Value, reason: Option<&str>) -> AskBody {
     let told = telling_field(tool).and_then(|field| non_blank(input.get(field)));
     let action = told.map_or_else(|| whole(input), str::to_owned);
-    let summary = match reason.filter(|reason| !reason.trim().is_empty()) {
+    let summary = match reason.filter(|reason| !is_blank(reason)) {
         Some(reason) => format!("{action}\n\nReason given: {reason}"),
         None => action,
     };
@@ -134,7 +135,7 @@ fn whole(input: &Value) -> String {
 
 /// The text in a value, when it says something.
 pub(crate) fn non_blank(value: Option<&Value>) -> Option<&str> {
-    value.and_then(Value::as_str).filter(|text| !text.trim().is_empty())
+    value.and_then(Value::as_str).filter(|text| !is_blank(text))
 }
 
 #[cfg(test)]

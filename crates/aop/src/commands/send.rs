@@ -4,6 +4,7 @@ use crate::cli::Global;
 use crate::output::style::{bold, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session, operation_id};
+use aop_ask::is_blank;
 use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::tools::Tool;
@@ -54,10 +55,10 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
         })
     });
     let role = role.transpose()?;
-    if args.text.trim().is_empty() {
+    if is_blank(&args.text) {
         return Err(Refusal::invalid_argument("the note is empty").hint("say something"));
     }
-    if args.from.trim().is_empty() {
+    if is_blank(&args.from) {
         let refusal = Refusal::invalid_argument("--from is blank").fact("argument", "from");
         return Err(refusal.hint("name whose note it is, or leave --from out"));
     }

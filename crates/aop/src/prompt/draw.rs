@@ -6,7 +6,7 @@ use super::stage::{End, Wanted, Widget, show};
 use super::widgets::{Line, Menu};
 use crate::output::style::{bold, clean, cyan, dim};
 use crate::output::talk;
-use aop_ask::RECOMMENDED;
+use aop_ask::{RECOMMENDED, is_blank};
 use aop_kernel::signs::visible;
 use serde_json::{Value, json};
 
@@ -134,7 +134,7 @@ fn shown(widget: &mut impl Widget, look: &Look<'_>) -> Result<(), Stop> {
 /// What was answered stays below its question.
 fn answered(text: &str, look: &Look<'_>) {
     let text = match text {
-        text if text.trim().is_empty() => dim("(nothing)"),
+        text if is_blank(text) => dim("(nothing)"),
         _ if look.secret => dim("(not shown)"),
         text => cyan(&clean(text).replace('\n', "\n  ")),
     };
@@ -179,7 +179,7 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
             menu.list.typed().clone_into(&mut words);
         }
         match line(&mut words, &own, look) {
-            Ok(()) if words.trim().is_empty() => {}
+            Ok(()) if is_blank(&words) => {}
             Ok(()) => {
                 answered(&words, look);
                 return Ok(json!({"text": words}));
@@ -236,7 +236,7 @@ fn own_words<'a>(begun: impl Iterator<Item = &'a String>, look: &Look<'_>) -> Re
         );
         let mut text = begun.next().unwrap_or_default().to_owned();
         line(&mut text, &help, look)?;
-        if text.trim().is_empty() {
+        if is_blank(&text) {
             return Ok(words);
         }
         words.push(text);

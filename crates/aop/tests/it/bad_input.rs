@@ -162,9 +162,11 @@ fn prompts_are_neither_blank_nor_endless() {
         input["prompt"] = json!(prompt);
         input
     };
-    let error =
-        tool(&project, "feature.question_create", &with_prompt(" \n\t".into()), "invalid_argument", 2);
-    assert_eq!(error["message"], "prompt is blank");
+    for blank in [" \n\t", "\u{200b}\u{2060}"] {
+        let input = with_prompt(blank.into());
+        let error = tool(&project, "feature.question_create", &input, "invalid_argument", 2);
+        assert_eq!(error["message"], "prompt is blank");
+    }
     let long = with_prompt("x".repeat(65 * 1024));
     let error = tool(&project, "feature.question_create", &long, "payload_too_large", 1);
     assert_eq!(error["details"]["limit"], 65_536);
@@ -172,6 +174,23 @@ fn prompts_are_neither_blank_nor_endless() {
     let call = ["tool", "call", "feature.question_create", "--role", "human", "--input", "@huge.json"];
     refused(&project, &call, "payload_too_large", 1);
     assert_eq!(project.feature("shop")["status"], "planning");
+}
+
+#[test]
+fn an_answer_that_nobody_can_see_is_none() {
+    let project = Project::with_feature();
+    let spec = json!({"version": 1, "topic": "t", "questions": [{"id": "name", "header": "Name",
+        "question": "Which name?", "kind": "free_text", "required": true}]});
+    for (place, value) in [("expected_answer", json!({"kind": "free_text"})), ("spec", spec)] {
+        let mut input = question("shop", place);
+        input["expected_answer"] = Value::Null;
+        input[place] = value;
+        let asked = project.tool("feature.question_create", "builder", &input).data();
+        let id = asked["question_id"].as_str().unwrap();
+        let answer = ["answer", "--feature-id", "shop", "--question-id", id, "--answer", "\u{200b}\u{feff}"];
+        refused(&project, &answer, "question_invalid_answer", 1);
+        project.answer(id, "a").data();
+    }
 }
 
 #[test]

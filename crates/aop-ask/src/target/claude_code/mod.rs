@@ -5,6 +5,7 @@
 use super::{answers, ask_again, malformed, members, picked_and_typed, short_header, shown, stranger};
 use crate::dialogue::ask::{Ask, Mode, Said};
 use crate::dialogue::joined;
+use crate::is_blank;
 use crate::violation::{Violation, join, quote};
 use serde_json::{Map, Value};
 
@@ -62,7 +63,7 @@ fn notes(reply: &Value) -> Result<Map<String, Value>, Violation> {
         };
         match annotation.get("notes") {
             None | Some(Value::Null) => {}
-            Some(Value::String(note)) if note.trim().is_empty() => {}
+            Some(Value::String(note)) if is_blank(note) => {}
             Some(note @ Value::String(_)) => {
                 notes.insert(text.clone(), note.clone());
             }
@@ -83,7 +84,7 @@ fn take(answers: &mut Map<String, Value>, asks: &[Ask<'_>], ask: &Ask<'_>) -> Op
 fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
     match value {
         Value::Null => Ok(Said::Nothing),
-        Value::String(text) if text.trim().is_empty() => Ok(Said::Nothing),
+        Value::String(text) if is_blank(text) => Ok(Said::Nothing),
         Value::String(text) => Ok(word(ask, text)),
         // Not what the tool sends today, but what it accepts, and unmistakable.
         Value::Array(items) => {
@@ -121,7 +122,7 @@ fn word(ask: &Ask<'_>, text: &str) -> Said {
 fn whole_card(asks: &[Ask<'_>], reply: &Value, said: &mut [Said]) -> Result<Option<String>, Violation> {
     let text = match reply.get("response") {
         None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) if text.trim().is_empty() => return Ok(None),
+        Some(Value::String(text)) if is_blank(text) => return Ok(None),
         Some(Value::String(text)) => text,
         Some(other) => return Err(malformed("/response", other, "a text")),
     };

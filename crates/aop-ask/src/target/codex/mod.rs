@@ -4,6 +4,7 @@
 
 use super::{answers, ask_again, malformed, members, picked_and_typed, short_header, shown, stranger};
 use crate::dialogue::ask::{Ask, Role, Said};
+use crate::is_blank;
 use crate::violation::{Violation, join};
 use serde_json::Value;
 
@@ -59,8 +60,8 @@ fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
     for item in items {
         let text = item.as_str().ok_or_else(|| malformed(&join(&path, "answers"), item, wanted))?;
         match text.strip_prefix(NOTE).filter(|_| ask.item(text).is_none()) {
-            Some(note) if !note.trim().is_empty() => notes.push(note),
-            None if !text.trim().is_empty() => words.push(text),
+            Some(note) if !is_blank(note) => notes.push(note),
+            None if !is_blank(text) => words.push(text),
             Some(_) | None => {}
         }
     }

@@ -5,6 +5,7 @@
 use super::{Heard, ask_again, malformed, members, stranger};
 use crate::dialogue::Protocol;
 use crate::dialogue::ask::{Ask, Item, Mode, Said};
+use crate::is_blank;
 use crate::spec::QuestionSpec;
 use crate::violation::{Violation, join, quote};
 use serde_json::{Map, Value};
@@ -95,7 +96,7 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
         let id = ask.question.id();
         let typed = match content.swap_remove(&other(id)) {
             None | Some(Value::Null) => None,
-            Some(Value::String(text)) => Some(text).filter(|text| !text.trim().is_empty()),
+            Some(Value::String(text)) => Some(text).filter(|text| !is_blank(text)),
             Some(value) => return Err(malformed(&join("/content", other(id)), &value, "a text")),
         };
         let value = content.swap_remove(id).unwrap_or_default();
@@ -120,7 +121,7 @@ fn one(ask: &Ask<'_>, value: &Value, typed: Option<String>) -> Result<Said, &'st
             Said::Several { words: picked.ok_or("a list of texts")?, typed }
         }
         (Mode::Many, _, _) => return Err("a list of texts"),
-        (Mode::One | Mode::Text, Value::String(text), typed) if text.trim().is_empty() => {
+        (Mode::One | Mode::Text, Value::String(text), typed) if is_blank(text) => {
             typed.map_or(Said::Nothing, Said::Typed)
         }
         (Mode::Text, Value::String(text), None) => Said::Typed(text.clone()),

@@ -4,6 +4,7 @@
 use super::malformed;
 use crate::answer::check_value;
 use crate::dialogue::ask::{Ask, Said};
+use crate::is_blank;
 use crate::json as reader;
 use crate::spec::{Kind, QuestionSpec};
 use crate::violation::{Report, Violation, quote, show};
@@ -64,7 +65,7 @@ fn rule(ask: &Ask<'_>) -> String {
 /// What the reply text says.
 pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
     let Value::String(text) = reply else { return Err(malformed("", reply, "a text")) };
-    if text.trim().is_empty() {
+    if is_blank(text) {
         return Ok(vec![Said::Nothing; asks.len()]);
     }
     Ok(match answers(text) {
@@ -119,7 +120,7 @@ fn unfence(text: &str) -> Option<&str> {
 fn one(ask: &Ask<'_>, value: Option<&Value>) -> Said {
     let value = match value {
         None | Some(Value::Null) => return Said::Nothing,
-        Some(Value::String(text)) if text.trim().is_empty() => return Said::Nothing,
+        Some(Value::String(text)) if is_blank(text) => return Said::Nothing,
         Some(Value::Array(items)) if items.is_empty() => return Said::Nothing,
         Some(value) => value,
     };

@@ -3,6 +3,7 @@
 
 use super::{malformed, shown};
 use crate::dialogue::ask::{Ask, Mode, Said};
+use crate::is_blank;
 use crate::violation::{Violation, quote};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Said, Violation> {
     let Some(ask) = asks.first() else { return Ok(Said::Nothing) };
     let typed = match map.get("text") {
         None | Some(Value::Null) => None,
-        Some(Value::String(text)) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        Some(Value::String(text)) => Some(text.clone()).filter(|text| !is_blank(text)),
         Some(other) => return Err(malformed("/text", other, "a text")),
     };
     let picked = match map.get("selected") {
