@@ -1,6 +1,7 @@
 //! Signs in texts of others that are obeyed or swallowed instead of being shown, and their names. A text that has to be seen
 //! exactly, because somebody allows what it says, is the same on a page and on a terminal.
 
+use aop_ask::is_ignorable;
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -9,13 +10,16 @@ pub fn turns(sign: char) -> bool {
     matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a sign is not seen: controls, signs without a width, tags.
+/// Whether a sign is not seen, or taken for the space that it is not: controls, signs without a width, white space of
+/// other kinds, the blank of Braille.
 fn hides(sign: char) -> bool {
-    let control = sign.is_control() && !matches!(sign, '\n' | '\t');
-    control
-        || matches!(sign, '\u{ad}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
-            | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{e0000}'..='\u{e0fff}')
+    let is_other_space = (sign.is_control() || sign.is_whitespace()) && !matches!(sign, ' ' | '\n' | '\t');
+    is_other_space || is_ignorable(sign) || matches!(sign, '\u{2800}' | '\u{fff9}'..='\u{fffb}')
+}
+
+/// Whether this sign has the one before it drawn as a picture. Behind a picture it hides nothing.
+fn draws(sign: char, (before, _): Around) -> bool {
+    sign == '\u{fe0f}' && !before.is_ascii() && !before.is_alphanumeric() && !hides(before)
 }
 
 /// A text that turns no direction.
@@ -26,16 +30,22 @@ pub fn straight(text: &str) -> Cow<'_, str> {
 /// A text in which nothing is invisible but the space between words and lines.
 pub fn visible(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
-    named(&text, |sign, _| turns(sign) || hides(sign)).into_owned()
+    named(&text, |sign, around| turns(sign) || (hides(sign) && !draws(sign, around))).into_owned()
 }
 
-/// A label that looks like no other: what is invisible has its name, but for the joiners within words of scripts and
-/// pictures that are written with them.
+/// A label that looks like no other: what is invisible has its name, but for the space between two words, and the joiners
+/// within words of scripts and pictures that are written with them.
 pub fn label(text: &str) -> Cow<'_, str> {
     let joins = |sign: char| matches!(sign, '\u{200c}' | '\u{200d}');
-    let is_inside =
-        |(before, after): Around| !before.is_ascii() && !after.is_ascii() && !hides(before) && !hides(after);
-    named(text, |sign, around| turns(sign) || (hides(sign) && !(joins(sign) && is_inside(around))))
+    let is_shown = |sign: char| !sign.is_ascii() && (!hides(sign) || sign == '\u{fe0f}');
+    let is_inside = |(before, after): Around| is_shown(before) && is_shown(after);
+    let is_lost = |sign: char, (before, after): Around| {
+        sign.is_whitespace() && (sign != ' ' || before == ' ' || after == ' ')
+    };
+    named(text, |sign, around| {
+        let is_kept = (joins(sign) && is_inside(around)) || draws(sign, around);
+        turns(sign) || is_lost(sign, around) || (hides(sign) && !is_kept)
+    })
 }
 
 /// The signs before and after one; a space at the ends.
@@ -43,7 +53,8 @@ type Around = (char, char);
 
 /// The text with the names of some signs in their place.
 fn named(text: &str, which: impl Fn(char, Around) -> bool) -> Cow<'_, str> {
-    if text.is_ascii() && !text.contains(char::is_control) {
+    let is_plain = |sign: char| sign.is_ascii_graphic() || sign == ' ';
+    if text.chars().all(is_plain) && text.trim_matches(' ') == text && !text.contains("  ") {
         return text.into();
     }
     let mut words = String::with_capacity(text.len() + 16);
@@ -65,21 +76,57 @@ fn named(text: &str, which: impl Fn(char, Around) -> bool) -> Cow<'_, str> {
 mod tests {
     use super::*;
 
+    /// Signs that are not seen behind a letter.
+    const HIDDEN: [char; 16] = [
+        '\u{8}',
+        '\u{a0}',
+        '\u{ad}',
+        '\u{34f}',
+        '\u{17b4}',
+        '\u{180b}',
+        '\u{2003}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{202e}',
+        '\u{2800}',
+        '\u{3000}',
+        '\u{fe0f}',
+        '\u{feff}',
+        '\u{1d173}',
+        '\u{e0041}',
+    ];
+
     #[test]
     fn what_has_to_be_seen_exactly_hides_nothing() {
         assert_eq!(
             visible("a\u{1b}[2K\u{200b}\r\nb\rc\td\u{202e}"),
             "a⟨U+001B⟩[2K⟨U+200B⟩\nb⟨U+000D⟩c\td⟨U+202E⟩"
         );
+        for hidden in HIDDEN {
+            assert_eq!(visible(&format!("a{hidden}")), format!("a⟨U+{:04X}⟩", u32::from(hidden)));
+        }
+        for plain in [" a  b ", "⚠\u{fe0f} a", "שלום"] {
+            assert_eq!(visible(plain), plain);
+        }
+        assert_eq!(visible("⚠\u{fe0f}\u{fe0f}"), "⚠\u{fe0f}⟨U+FE0F⟩", "one draws the picture");
     }
 
     #[test]
     fn no_two_labels_look_the_same_and_scripts_stay_readable() {
-        for hidden in ['\u{200b}', '\u{200d}', '\u{feff}', '\u{e0041}', '\u{202e}', '\u{8}'] {
+        for hidden in HIDDEN {
             let shown = label(&format!("allow{hidden}")).into_owned();
             assert_eq!(shown, format!("allow⟨U+{:04X}⟩", u32::from(hidden)));
         }
-        for plain in ["می\u{200c}خواهم", "👩\u{200d}💻", "allow once", "שלום"] {
+        for (spaced, shown) in [
+            (" allow", "⟨U+0020⟩allow"),
+            ("allow ", "allow⟨U+0020⟩"),
+            ("allow  once", "allow⟨U+0020⟩⟨U+0020⟩once"),
+            ("allow\nonce", "allow⟨U+000A⟩once"),
+        ] {
+            assert_eq!(label(spaced), shown);
+        }
+        for plain in ["می\u{200c}خواهم", "👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "allow once", "שלום"]
+        {
             assert_eq!(label(plain), plain);
         }
     }
