@@ -13,6 +13,7 @@ mod check;
 mod gate;
 mod git;
 mod holding;
+mod keys;
 mod lease;
 mod merge;
 mod mode;

@@ -1,9 +1,11 @@
 //! Check commands as processes, under the same guard as engines: nothing of them is left when the command is over, took
 //! too long, or this program is gone.
 
+use crate::keys::is_key;
 use crate::settings::Settings;
 use aop_engine::process::{Cause, Guarded, Launch, Stdin};
-use aop_engine::{EngineError, Limits};
+use aop_engine::{EngineError, Limits, Surroundings};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -21,6 +23,14 @@ pub(crate) enum Ending {
     TooMuch,
 }
 
+/// The environment of a check: the user's, since it may need whatever the project's tests need, but not the keys of the
+/// engines. It runs what an agent wrote, and what it prints is shown to one.
+fn environment(around: &Surroundings, variables: Vec<(OsString, OsString)>) -> BTreeMap<OsString, OsString> {
+    let mut env = around.for_agent(variables);
+    env.retain(|name, _| !is_key(name));
+    env
+}
+
 /// Runs a command of the user's with `sh -c`; what it wrote is in the folder as `transcript.jsonl` (both streams).
 pub(crate) async fn run_shell(
     settings: &Settings,
@@ -29,7 +39,7 @@ pub(crate) async fn run_shell(
     folder: &Path,
     variables: Vec<(OsString, OsString)>,
 ) -> Result<Ending, EngineError> {
-    let env = settings.around.for_agent(variables);
+    let env = environment(&settings.around, variables);
     let timeout = settings.checks.timeout;
     let guarded = Guarded::spawn(Launch {
         aop: settings.around.aop.clone(),
@@ -56,4 +66,21 @@ pub(crate) async fn run_shell(
             Ending::Exited(end.code.unwrap_or(-1))
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::environment;
+    use aop_engine::Surroundings;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_check_has_the_users_environment_without_the_keys_of_the_engines() {
+        let env = ["HOME", "PGPASSWORD", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"];
+        let env = env.map(|name| (name.into(), "x".into())).into();
+        let around = Surroundings { aop: "/opt/aop/aop".into(), env };
+        let env = environment(&around, vec![("AOP_AGENT".into(), "{}".into())]);
+        let names: Vec<&OsStr> = env.keys().map(|name| name.as_os_str()).collect();
+        assert_eq!(names, ["AOP_AGENT", "HOME", "PATH", "PGPASSWORD"]);
+    }
 }

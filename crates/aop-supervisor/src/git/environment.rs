@@ -2,28 +2,18 @@
 //! environment, as they would by hand. Left out is what would lead git to another repository, and what is none of its
 //! business.
 
+use crate::keys::is_key;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// Variables that begin so: git's own, which name a repository, and ours, which hold credentials of the caller.
 const WITHHELD: [&str; 2] = ["GIT_", "AOP_"];
-/// The keys of the engines.
-const KEYS: [&str; 8] = [
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_AUTH_TOKEN",
-    "CLAUDE_CODE_OAUTH_TOKEN",
-    "OPENAI_API_KEY",
-    "CODEX_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "IFLOW_API_KEY",
-];
 
 /// The environment of a git, out of this one.
 pub(super) fn of(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
     let is_withheld = |name: &OsStr| {
         let begins = |with: &&str| name.as_encoded_bytes().starts_with(with.as_bytes());
-        WITHHELD.iter().any(begins) || KEYS.iter().any(|key| name == *key)
+        WITHHELD.iter().any(begins) || is_key(name)
     };
     let mut env: BTreeMap<_, _> = all.filter(|(name, _)| !is_withheld(name)).collect();
     // What git says is read here; the signs that its programs read stay the user's.
