@@ -3,7 +3,7 @@
 use crate::cli::Global;
 use crate::number::at_least;
 use crate::output::style::{bold, clean, dim};
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone, say};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone, say};
 use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
 use aop_kernel::ids::FeatureId;
@@ -78,7 +78,7 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
             if screen.is_text() {
                 say(&line(&recorded));
             } else {
-                print(&json!(recorded).to_string());
+                print_json(&json!(recorded).to_string());
             }
             if !is_heard() {
                 return Ok(Reply::printed());

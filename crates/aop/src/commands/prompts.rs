@@ -1,7 +1,7 @@
 //! `aop prompts …`: check and compile Canonical Prompt Specs, and map task tools. Needs no project.
 
 use super::spec::load;
-use crate::output::style::{bold, clean, dim, green, yellow};
+use crate::output::style::{bold, clean, dim, escaped, green, yellow};
 use crate::output::{CommandResult, Reply};
 use aop_ask::prompts::tasks::{self, PlanTool, TaskMapper};
 use aop_ask::prompts::{self, Findings, Plan};
@@ -151,7 +151,7 @@ fn compile(files: &[PathBuf], plan: &Plan) -> CommandResult {
             .hint("see the violations; --protocol, --source and --spec-version stand in the document")
             .fact("violations", found)
     })?;
-    let mut text = clean(&serde_json::to_string_pretty(&compiled.spec).unwrap_or_default());
+    let mut text = escaped(&serde_json::to_string_pretty(&compiled.spec).unwrap_or_default());
     for warning in &compiled.warnings {
         let _ = write!(text, "\n{}", dim(&clean(&format!("warning: {}", warning.message))));
     }
@@ -166,7 +166,7 @@ fn map_tasks(file: &Path, tool: PlanTool) -> CommandResult {
     let calls: Vec<Value> =
         told.into_iter().map(|plan| json!({"tool": "update_plan", "arguments": plan})).collect();
     let data = json!({"calls": calls, "state": mapper.plan()});
-    let text = clean(&serde_json::to_string_pretty(&data).unwrap_or_default());
+    let text = escaped(&serde_json::to_string_pretty(&data).unwrap_or_default());
     Ok(Reply::document(Envelope::success(&data), text))
 }
 

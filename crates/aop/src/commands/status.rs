@@ -7,7 +7,7 @@ use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
 use crate::output::table::{cut, fitting};
 use crate::output::when::relative;
 use crate::output::wrap::wrapped;
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, reader_gone};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone};
 use crate::project::{Project, Session};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
@@ -72,7 +72,7 @@ fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
                 let lines: Vec<String> = lines.chain([String::new(), dim("Ctrl-C leaves")]).collect();
                 painter.paint(&[], &lines);
             }
-            None => print(&json!({"features": features, "at_work": at_work}).to_string()),
+            None => print_json(&json!({"features": features, "at_work": at_work}).to_string()),
         }
         if !is_heard() {
             return Ok(Reply::printed());

@@ -3,6 +3,7 @@
 use crate::agent;
 use crate::cli::Global;
 use crate::input::read_bytes;
+use crate::output::style::escaped;
 use crate::output::{CommandResult, Reply};
 use crate::project::Project;
 use aop_kernel::ids::{FeatureId, quoted};
@@ -60,7 +61,7 @@ pub(crate) fn run(global: &Global, args: ToolArgs) -> CommandResult {
     let envelope = session.call(tool, &input)?;
     let text = serde_json::from_str::<Value>(envelope.as_str())
         .map_or_else(|_| envelope.as_str().to_owned(), |value| format!("{value:#}"));
-    Ok(Reply::document(envelope, text))
+    Ok(Reply::document(envelope, escaped(&text)))
 }
 
 /// Reads a role; the refusal lists them.

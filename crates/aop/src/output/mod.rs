@@ -12,7 +12,7 @@ use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
-use style::{bold, clean, dim, red, yellow};
+use style::{bold, clean, dim, escaped, red, yellow};
 use wrap::fitted;
 
 /// What a command has to say: the envelope for programs, the same in words for people, and the exit code.
@@ -80,7 +80,7 @@ pub(crate) fn report(screen: &Screen, result: CommandResult) -> ExitCode {
         Ok(reply) => {
             match &reply.envelope {
                 Some(_) if screen.text => (reply.show)(reply.text.trim_end()),
-                Some(envelope) => print(envelope.as_str()),
+                Some(envelope) => print_json(envelope.as_str()),
                 None => {}
             }
             reply.exit
@@ -95,7 +95,7 @@ pub(crate) fn report(screen: &Screen, result: CommandResult) -> ExitCode {
             refusal.code.exit_code() as u8
         }
         Err(refusal) => {
-            print(&refusal.to_json().to_string());
+            print_json(&refusal.to_json().to_string());
             refusal.code.exit_code() as u8
         }
     };
@@ -151,6 +151,11 @@ pub(crate) async fn reader_gone() {
 /// One line of data on stdout.
 pub(crate) fn print(line: &str) {
     write(format!("{line}\n").as_bytes());
+}
+
+/// A JSON document on stdout.
+pub(crate) fn print_json(json: &str) {
+    if std::io::stdout().is_terminal() { print(&escaped(json)) } else { print(json) }
 }
 
 /// Bytes on stdout, as they are.

@@ -2,6 +2,7 @@
 
 use aop_kernel::question::QuestionType;
 use aop_kernel::signs::{turns, visible};
+use std::fmt::Write;
 use std::io::IsTerminal;
 use std::sync::LazyLock;
 
@@ -55,12 +56,34 @@ pub(crate) fn exact(text: &str, kind: QuestionType) -> String {
     if kind.grants() { visible(text) } else { clean(text) }
 }
 
+/// JSON as a terminal may show it: what that would obey is escaped, and the document says what it said.
+pub(crate) fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for sign in json.chars() {
+        if turns(sign) || (sign.is_control() && !matches!(sign, '\n' | '\t')) {
+            // Writing to a String cannot fail. All of them are below U+10000.
+            let _ = write!(text, "\\u{:04x}", u32::from(sign));
+        } else {
+            text.push(sign);
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::clean;
+    use super::{clean, escaped};
 
     #[test]
     fn no_escape_sequence_of_an_agent_reaches_the_terminal() {
         assert_eq!(clean("a\x1b]0;pwned\x07\u{9b}31mb\nc\u{202e}d"), "a]0;pwned31mb\ncd");
+    }
+
+    #[test]
+    fn json_says_the_same_when_it_is_escaped_for_a_terminal() {
+        let value = serde_json::json!({"a\u{9b}": "\u{202e}\u{7f}é\u{85}"});
+        let text = escaped(&format!("{value:#}"));
+        assert_eq!(text, "{\n  \"a\\u009b\": \"\\u202e\\u007fé\\u0085\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
     }
 }

@@ -374,6 +374,22 @@ fn what_is_allowed_is_what_is_seen_on_a_terminal_too() {
 }
 
 #[test]
+fn json_on_a_terminal_is_escaped_where_that_would_obey_it() {
+    let project = Project::with_feature();
+    let mut asked = question("shop", "op-1");
+    asked["prompt"] = "a\u{9b}31mb\u{202e}c".into();
+    project.tool("feature.question_create", "builder", &asked).data();
+    let list = "tool call feature.question_list --role human --input '{\"feature_id\": \"shop\"}'";
+    for args in ["questions --json", "log --json", list, &format!("{list} --json")] {
+        let shown = screen(&project, args);
+        assert!(shown.contains(r"a\u009b31mb\u202ec"), "{args}: {shown}");
+        assert!(!shown.contains(['\u{9b}', '\u{202e}']), "{args}: {shown}");
+    }
+    let piped = project.run(&["questions"]).stdout;
+    assert!(piped.contains("a\u{9b}31mb\u{202e}c"), "{piped}");
+}
+
+#[test]
 fn no_title_turns_the_lines_of_a_replay_or_of_the_decisions() {
     let project = Project::new();
     let title = "a\u{202e}b\u{2066}c";

@@ -2,7 +2,7 @@
 //! run's own, and one when an engine was started.
 
 use super::Rest;
-use crate::output::{print, warn};
+use crate::output::{print_json, warn};
 use aop_store::{EventPage, Service, Store};
 use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
 use serde_json::json;
@@ -26,7 +26,7 @@ impl Lines {
     ) -> Self {
         let started = json!({"type": "run.started", "run_id": info.run_id, "pid": info.pid, "host": info.host,
             "since": info.since});
-        print(&started.to_string());
+        print_json(&started.to_string());
         let (stop, mut stopped) = watch::channel(false);
         let store = Arc::clone(&service.store);
         let task = tokio::spawn(async move {
@@ -72,7 +72,7 @@ impl Lines {
             Reason::Parked => "parked",
             Reason::Stopped => "stopped",
         };
-        print(&json!({"type": "run.ended", "reason": reason, "features": end.features}).to_string());
+        print_json(&json!({"type": "run.ended", "reason": reason, "features": end.features}).to_string());
     }
 }
 
@@ -82,7 +82,7 @@ async fn show(store: &dyn Store, mut seen: u64) -> u64 {
     let Ok(events) = store.events(page).await else { return seen };
     for recorded in events {
         seen = recorded.seq;
-        print(&json!(recorded).to_string());
+        print_json(&json!(recorded).to_string());
     }
     seen
 }
@@ -91,10 +91,12 @@ fn said(notice: &Notice) {
     match notice {
         Notice::Warning(message) => warn(message),
         Notice::Started { feature_id, claim } => {
-            print(&json!({"type": "engine.started", "feature_id": feature_id, "claim": claim}).to_string());
+            print_json(
+                &json!({"type": "engine.started", "feature_id": feature_id, "claim": claim}).to_string(),
+            );
         }
         Notice::Waits { feature_id, text } => {
-            print(&json!({"type": "feature.waits", "feature_id": feature_id, "text": text}).to_string());
+            print_json(&json!({"type": "feature.waits", "feature_id": feature_id, "text": text}).to_string());
         }
         Notice::Said { .. } => {}
     }

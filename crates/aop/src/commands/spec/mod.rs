@@ -4,7 +4,7 @@ mod document;
 mod preview;
 
 use crate::input::read_bytes;
-use crate::output::style::{bold, clean, cyan, dim, green, yellow};
+use crate::output::style::{bold, clean, cyan, dim, escaped, green, yellow};
 use crate::output::{CommandResult, Reply};
 use aop_ask::{
     AnswerSpec, Dialogue, OnEscape, Options, Protocol, QuestionSpec, Target, import, json as reader,
@@ -225,7 +225,7 @@ fn dialogue(spec: &Path, target: Target, replies: &[Value], settings: &Settings)
 }
 
 fn told(dialogue: &Dialogue, report: &Value) -> String {
-    let pretty = |value: &Value| clean(&serde_json::to_string_pretty(value).unwrap_or_default());
+    let pretty = |value: &Value| escaped(&serde_json::to_string_pretty(value).unwrap_or_default());
     if let Some(next) = report.get("next") {
         let tool = next["tool"].as_str().unwrap_or_default();
         let open = dim(&format!("unanswered: {}", dialogue.unanswered().join(", ")));
@@ -246,7 +246,7 @@ fn import(from: Source, call: &Path, topic: Option<&str>) -> CommandResult {
             Source::Codex => import::codex(&value, topic),
         }
     })?;
-    let text = clean(&serde_json::to_string_pretty(&spec).unwrap_or_default());
+    let text = escaped(&serde_json::to_string_pretty(&spec).unwrap_or_default());
     Ok(Reply::document(Envelope::success(&json!({"spec": spec})), text))
 }
 
