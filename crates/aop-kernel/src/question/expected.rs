@@ -172,11 +172,11 @@ impl ExpectedAnswer {
                 Some(_) => {}
                 None => reasons.push(format!("expected text, got {}", kind_of(answer))),
             },
-            AnswerKind::Json => {
-                if answer.is_null() {
-                    reasons.push("null is no answer".into());
-                }
-            }
+            AnswerKind::Json => match answer {
+                Value::Null => reasons.push("null is no answer".into()),
+                Value::String(text) if text.trim().is_empty() => reasons.push("the text is blank".into()),
+                _ => {}
+            },
             AnswerKind::Form => match spec {
                 Some(spec) => match form_answers(spec, answer) {
                     Ok(answers) => canonical = answers.to_json(),

@@ -92,3 +92,24 @@ fn what_stands_in_the_place_of_a_secret_is_never_told_as_the_answer() {
     assert_eq!(words::ending(question, None).as_deref(), Some(words::LOST));
     assert!(words::ending(question, Some(&secret)).unwrap().contains("hunter2"));
 }
+
+#[test]
+fn blank_is_never_an_answer_to_any_kind_of_question() {
+    for expected in [
+        json!(null),
+        json!({"kind": "json"}),
+        json!({"kind": "json", "schema": {"type": "string"}}),
+        json!({"kind": "free_text"}),
+        json!({"kind": "single_choice", "choices": ["x"], "allow_other": true}),
+        json!({"kind": "multi_choice", "choices": ["x"], "allow_other": true}),
+    ] {
+        let asks = question(json!({"question_type": "risk_ack", "expected_answer": expected}));
+        let state = after(feature(), Tool::QuestionCreate, &asks, 1, HumanInput::default());
+        for blank in [json!(null), json!(""), json!(" \n\u{a0}")] {
+            let input =
+                json!({"feature_id": "a", "question_id": id(1), "answered_by": "ann", "answer": blank});
+            let refused = decide(&state, Tool::QuestionAnswer, &input, 2, HumanInput::default()).unwrap_err();
+            assert_eq!(refused.code.as_str(), "question_invalid_answer", "{expected} {blank}");
+        }
+    }
+}

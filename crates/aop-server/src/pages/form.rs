@@ -182,7 +182,11 @@ impl Form {
             return None;
         }
         if !self.mapping {
-            return given.into_iter().next().flatten().or(Some(json!("")));
+            let given = given.into_iter().next().flatten();
+            if given.is_none() {
+                self.fields.iter_mut().for_each(|field| field.refuse("that is no answer to this question"));
+            }
+            return given;
         }
         let named = self.fields.iter().zip(given);
         let mapping: Map<String, Value> =

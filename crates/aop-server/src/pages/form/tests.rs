@@ -42,6 +42,21 @@ fn nothing_typed_is_no_consent_to_a_default() {
 }
 
 #[test]
+fn nothing_typed_is_no_answer_whatever_the_question_takes() {
+    for (expected, words) in [
+        (json!(null), "Write an answer."),
+        (json!({"kind": "json"}), "Write an answer."),
+        (json!({"kind": "single_choice", "choices": ["a"]}), "Choose one."),
+        (json!({"kind": "multi_choice", "choices": ["a"]}), "Choose at least one."),
+    ] {
+        for typed in [&[][..], &[("f0.text", " \r\n")], &[("f0", "7")]] {
+            let (form, answer) = answered(json!({"expected_answer": expected}), typed);
+            assert_eq!((answer, form.fields[0].error.as_deref()), (None, Some(words)), "{expected}");
+        }
+    }
+}
+
+#[test]
 fn a_form_is_a_mapping_of_what_was_filled_in() {
     let typed = [("f0", "0"), ("f1", "0"), ("f1.text", "w"), ("f2.text", "s3cret")];
     assert_eq!(answered(spec(), &typed).1, Some(json!({"db": "A", "on": ["x, y", "w"], "key": "s3cret"})));
