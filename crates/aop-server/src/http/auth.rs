@@ -29,6 +29,8 @@ pub(crate) struct Signed {
     bearer: Bearer,
     /// The stored token behind it; `None` for the one of this process.
     token_id: Option<String>,
+    /// The session of a browser, which may end before its token.
+    session: Option<Sealed>,
 }
 
 impl Signed {
@@ -52,8 +54,12 @@ impl Signed {
         self.token_id().unwrap_or("operator")
     }
 
-    /// Whether the token has been neither revoked nor outlived meanwhile. One that cannot be looked up is not.
+    /// Whether the session has not ended, and the token been neither revoked nor outlived meanwhile. One that cannot be
+    /// looked up is not good.
     pub(crate) async fn still_good(&self, app: &App) -> bool {
+        if self.session.as_ref().is_some_and(|id| !app.sessions.is_open(id)) {
+            return false;
+        }
         match &self.token_id {
             Some(id) => tokens::still_good(app.service.store.as_ref(), id).await.unwrap_or(false),
             None => true,
@@ -85,7 +91,11 @@ impl FromRequestParts<Shared> for Signed {
         if changes && !csrf.is_some_and(|csrf| same(&session.csrf, csrf)) {
             return Err(forged("the request carries no CSRF token of this session in X-CSRF-Token").into());
         }
-        Ok(Signed { bearer: Bearer::Operator { name: session.name }, token_id: session.token_id })
+        Ok(Signed {
+            bearer: Bearer::Operator { name: session.name },
+            token_id: session.token_id,
+            session: Some(session.id),
+        })
     }
 }
 
@@ -106,7 +116,8 @@ async fn named(app: &Arc<App>, value: &HeaderValue) -> Result<Option<Signed>, Re
     let text = value.to_str().unwrap_or_default();
     let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
     let Some((_, token)) = token else { return Ok(None) };
-    Ok(bearer(app, token.trim()).await?.map(|(token_id, bearer)| Signed { bearer, token_id }))
+    let found = bearer(app, token.trim()).await?;
+    Ok(found.map(|(token_id, bearer)| Signed { bearer, token_id, session: None }))
 }
 
 /// Somebody who has signed in, before a page. Others are sent to the login page.

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// A comment is sent after so much silence: it keeps proxies patient, and shows that somebody is there. Nothing is sent
-/// on a token that was not looked at for so long.
+/// on a token or a session that was not looked at for so long.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Browsers come back this many milliseconds after a connection was lost.
@@ -99,14 +99,14 @@ struct Follower {
     /// The last event it was told, or skipped as not meant for it.
     seen: u64,
     greeted: bool,
-    /// When its token was found good last.
+    /// When its token and its session were found good last.
     checked: Instant,
     /// When anything was sent last.
     spoke: Instant,
 }
 
 impl Follower {
-    /// Looks whether the token is still good.
+    /// Looks whether whoever follows may still do so.
     async fn check(&mut self) -> bool {
         self.checked = Instant::now();
         self.signed.still_good(&self.app).await
@@ -163,11 +163,13 @@ impl Follower {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::auth::signed_with;
+    use crate::http::auth::{cookie_name, signed_with};
     use crate::http::guard::frame;
+    use crate::http::sessions::LIFETIME;
     use crate::pages::fixture::World;
     use crate::tokens::{self, NewToken, TokenKind};
     use aop_kernel::role::Role;
+    use axum::extract::{FromRequestParts, Request};
     use serde_json::json;
 
     /// A project with the features `shop` and `other`, and the stream of an agent of `shop`; also its token's id.
@@ -188,6 +190,34 @@ mod tests {
         let mut body = response.into_body();
         assert!(said(&mut body).await.unwrap().starts_with("retry:"));
         (world, body, record.token_id, switch)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_session_that_ends_takes_its_stream_along() {
+        for signs_out in [true, false] {
+            let world = World::new().await;
+            let (app, _switch) = world.app().await;
+            let cookie = app.sessions.open(None, None).unwrap();
+            let session = app.sessions.find(&cookie).unwrap();
+            let request =
+                Request::get("/events").header(header::COOKIE, format!("{}={cookie}", cookie_name(&app)));
+            let mut parts = request.body(()).unwrap().into_parts().0;
+            let Ok(signed) = Signed::from_request_parts(&mut parts, &app).await else { panic!("signed in") };
+            let from = Ok(Query(From::default()));
+            let shared = State(Arc::clone(&app));
+            let Ok(response) = events(shared, signed, from, HeaderMap::new()).await else {
+                panic!("it may follow")
+            };
+            let mut body = response.into_body();
+            assert!(said(&mut body).await.unwrap().starts_with("retry:"));
+            assert_eq!(said(&mut body).await.as_deref(), Some(": alive\n\n"));
+            if signs_out {
+                app.sessions.close(&session);
+            } else {
+                tokio::time::advance(LIFETIME).await;
+            }
+            assert_eq!(said(&mut body).await, None);
+        }
     }
 
     /// The next piece of the stream.

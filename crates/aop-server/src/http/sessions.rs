@@ -5,7 +5,8 @@ use crate::secret::{Sealed, random};
 use aop_kernel::Refusal;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// A session ends after this.
 pub(super) const LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
@@ -15,7 +16,7 @@ const MOST: usize = 1_000;
 /// One of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
-    id: Sealed,
+    pub(super) id: Sealed,
     /// Who signed in.
     pub(super) name: Option<String>,
     /// The stored token it was opened with; `None` for the one of this process.
@@ -23,6 +24,12 @@ pub(crate) struct Session {
     /// What a form of this session carries.
     pub(crate) csrf: String,
     opened: Instant,
+}
+
+impl Session {
+    fn is_young(&self) -> bool {
+        self.opened.elapsed() < LIFETIME
+    }
 }
 
 /// All of them.
@@ -39,7 +46,7 @@ impl Sessions {
     pub(crate) fn open(&self, name: Option<String>, token_id: Option<String>) -> Result<String, Refusal> {
         let (cookie, csrf) = (random()?, random()?);
         let mut sessions = self.open_ones();
-        sessions.retain(|_, session| session.opened.elapsed() < LIFETIME);
+        sessions.retain(|_, session| session.is_young());
         if sessions.len() >= MOST {
             let oldest = sessions.iter().min_by_key(|(_, session)| session.opened).map(|(id, _)| id.clone());
             oldest.map(|id| sessions.remove(&id));
@@ -52,7 +59,12 @@ impl Sessions {
     /// The session of a cookie.
     pub(crate) fn find(&self, cookie: &str) -> Option<Session> {
         let session = self.open_ones().get(&Sealed::of(cookie)).cloned()?;
-        (session.opened.elapsed() < LIFETIME).then_some(session)
+        session.is_young().then_some(session)
+    }
+
+    /// Whether one has not ended.
+    pub(super) fn is_open(&self, id: &Sealed) -> bool {
+        self.open_ones().get(id).is_some_and(Session::is_young)
     }
 
     /// Ends one.
