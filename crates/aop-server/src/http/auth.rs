@@ -6,7 +6,7 @@ use super::guard::Peer;
 use super::reply::Refused;
 use super::sessions::Session;
 use super::{App, Shared};
-use crate::pages::Trouble;
+use crate::pages::{Trouble, typed};
 use crate::secret::Sealed;
 use crate::tokens::{self, Bearer};
 use aop_kernel::role::Caller;
@@ -149,17 +149,23 @@ impl FromRequestParts<Shared> for Visitor {
     async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Response> {
         match session(app, &parts.headers).await {
             Ok(Some(session)) => Ok(Visitor { session }),
-            Ok(None) => {
-                // A form was sent from the page above its address.
-                let path = parts.uri.path();
-                let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
-                let next = if parts.method == Method::GET { path } else { above };
-                let next = super::login::local_path(next).unwrap_or("/");
-                Err(Redirect::to(&format!("/login?next={next}")).into_response())
-            }
+            Ok(None) => Err(Redirect::to(&sign_in(&page_of(parts))).into_response()),
             Err(refusal) => Err(Trouble::from(refusal).into_response()),
         }
     }
+}
+
+/// The page of a request. A form was sent from the page above its address.
+fn page_of(parts: &Parts) -> String {
+    let path = parts.uri.path();
+    let above = path.rsplit_once('/').map_or("/", |(above, _)| above);
+    let page = if parts.method == Method::GET { path } else { above };
+    super::login::local_path(page).unwrap_or("/").to_owned()
+}
+
+/// Where one signs in and then goes on with this page.
+fn sign_in(page: &str) -> String {
+    format!("{}?next={page}", super::login::PATH)
 }
 
 /// A form that somebody who has signed in sent from a page of ours. The fields stand in the order of the form; a
@@ -183,16 +189,26 @@ impl FromRequest<Shared> for SignedForm {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &Shared) -> Result<Self, Response> {
-        let (mut parts, body) = request.into_parts();
-        let visitor = Visitor::from_request_parts(&mut parts, app).await?;
-        let mut fields =
-            fields(Request::from_parts(parts, body)).await.map_err(IntoResponse::into_response)?;
+        let (parts, body) = request.into_parts();
+        let page = page_of(&parts);
+        let session =
+            session(app, &parts.headers).await.map_err(|refusal| Trouble::from(refusal).into_response())?;
+        let fields = fields(Request::from_parts(parts, body)).await;
+        let Some(session) = session else {
+            let kept = typed(&fields.unwrap_or_default());
+            if kept.is_empty() {
+                return Err(Redirect::to(&sign_in(&page)).into_response());
+            }
+            return Err(Trouble::signed_out(kept, sign_in(&page)).into_response());
+        };
+        let visitor = Visitor { session };
+        let mut fields = fields.map_err(IntoResponse::into_response)?;
         let csrf = fields.iter().position(|(name, _)| name == CSRF_FIELD);
         let csrf = csrf.map(|place| fields.remove(place).1);
         if !csrf.is_some_and(|csrf| same(visitor.csrf(), &csrf)) {
             let refusal = forged("the form does not come from a page of this session")
                 .hint("if you signed in again since it was shown, go back, load it again and send the form from there");
-            return Err(Trouble::from(refusal).into_response());
+            return Err(Trouble::from(refusal).keeping(typed(&fields), page).into_response());
         }
         Ok(SignedForm { visitor, fields })
     }

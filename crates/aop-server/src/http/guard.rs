@@ -21,6 +21,9 @@ use tokio::time::timeout;
 /// A form that signs in holds a token and a path. It is read before anybody is known.
 const SIGN_IN_BYTES: usize = 8 * 1024;
 
+/// So much of a form is read for somebody whose session has ended: what was typed is shown back, and decides nothing.
+const UNSENT_BYTES: u64 = 64 * 1024;
+
 /// A whole body has to be there after this.
 const BODY_TIME: Duration = Duration::from_secs(20);
 
@@ -64,8 +67,8 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
         return Refused::from(refusal).into_response();
     }
     let (mut parts, body) = request.into_parts();
-    let is_empty = body.is_end_stream();
-    let most = match readable(&app, is_empty, &mut parts).await {
+    let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
+    let most = match readable(&app, size, &mut parts).await {
         Ok(most) => most,
         Err(refusal) => return Refused::from(refusal).into_response(),
     };
@@ -91,11 +94,16 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
 }
 
 /// How many bytes of a body are read for whoever sends it; `None` when there is nobody to read it for.
-async fn readable(app: &Shared, is_empty: bool, parts: &mut Parts) -> Result<Option<usize>, Refusal> {
-    if is_empty || auth::is_known(app, parts).await? {
+async fn readable(app: &Shared, size: Option<u64>, parts: &mut Parts) -> Result<Option<usize>, Refusal> {
+    if size == Some(0) || auth::is_known(app, parts).await? {
         return Ok(Some(MAX_REQUEST_BYTES));
     }
-    Ok((parts.uri.path() == super::login::PATH).then_some(SIGN_IN_BYTES))
+    let path = parts.uri.path();
+    if path == super::login::PATH {
+        return Ok(Some(SIGN_IN_BYTES));
+    }
+    let unsent = path.starts_with("/questions/") && size.is_some_and(|size| size <= UNSENT_BYTES);
+    Ok(unsent.then_some(MAX_REQUEST_BYTES))
 }
 
 /// A page of another site that a browser was tricked into sending here names that site: in `Host` when its name was

@@ -1,6 +1,7 @@
 //! Taking a question back, or asking it again: each on a page that says what will happen, because neither can be
 //! undone by pressing a key once more.
 
+use super::form::NOTE;
 use super::shell::{Here, Shell, Waiting};
 use super::{Page, page};
 use crate::http::auth::{SignedForm, Visitor};
@@ -81,7 +82,7 @@ async fn ask(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>
 async fn take(State(app): State<Shared>, Path(id): Path<String>, form: SignedForm, step: Step) -> Page {
     let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
     let operation = form.field("operation_id").map_or_else(fresh_operation, str::to_owned);
-    let note = form.field("note").map(|note| note.replace("\r\n", "\n")).unwrap_or_default();
+    let note = form.field(NOTE).map(|note| note.replace("\r\n", "\n")).unwrap_or_default();
     let mut input = json!({"feature_id": question.feature_id, "question_id": question.id,
         "operation_id": operation});
     if !is_blank(&note) {

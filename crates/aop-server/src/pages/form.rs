@@ -11,6 +11,18 @@ use std::borrow::Cow;
 
 /// The name of the field for an answer in one's own words.
 const WORDS: &str = "words";
+/// The name of the field for why a question is withdrawn or asked again.
+pub(super) const NOTE: &str = "note";
+/// How the name of a field for text ends.
+const TEXT: &str = ".text";
+
+/// What somebody typed into a form that came too late to be taken. Secrets are not repeated.
+pub(crate) fn typed(fields: &[(String, String)]) -> Vec<String> {
+    let shown = fields.iter().filter(|(name, text)| {
+        (name.ends_with(TEXT) || name == WORDS || name == NOTE) && !text.trim().is_empty()
+    });
+    shown.map(|(_, text)| unix_lines(text)).collect()
+}
 
 /// Everything there is to fill in.
 #[derive(Debug, Clone)]
@@ -155,7 +167,7 @@ impl Form {
                 option.chosen = chosen.iter().any(|value| value.parse() == Ok(index));
             }
             field.other_chosen = chosen.contains(&"other");
-            let text: Vec<&str> = all(&format!("{}.text", field.name));
+            let text: Vec<&str> = all(&field.text_name());
             field.text = text.first().map(|text| unix_lines(text)).unwrap_or_default();
         }
         if let Some(words) = &mut self.words {
@@ -292,6 +304,12 @@ impl Field {
             allow_other: asks.allow_other(),
             ..Field::new(index, asks.id(), asks.header(), shape)
         }
+    }
+
+    /// The name of what is typed. One of its own for secrets: also where nothing is known but the form, they are told from
+    /// what may be shown back.
+    pub(crate) fn text_name(&self) -> String {
+        format!("{}{}", self.name, if self.secret { ".secret" } else { TEXT })
     }
 
     /// The text to show again. A secret is never sent back.

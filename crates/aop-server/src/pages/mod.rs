@@ -26,6 +26,7 @@ mod words;
 mod worktree;
 
 pub(crate) use assets::{ICON, STYLE};
+pub(crate) use form::typed;
 pub(crate) use trouble::Trouble;
 
 use crate::http::Shared;

@@ -13,6 +13,10 @@ pub(crate) struct Trouble {
     title: &'static str,
     message: String,
     hint: String,
+    /// What somebody had typed.
+    kept: Vec<String>,
+    /// Where to go on: the address and the words on the button.
+    way: (String, &'static str),
 }
 
 impl Trouble {
@@ -23,13 +27,38 @@ impl Trouble {
             title: "There is nothing here",
             message: message.to_owned(),
             hint: "The inbox shows every open question, the features page everything else.".to_owned(),
+            kept: Vec::new(),
+            way: to_the_inbox(),
         }
+    }
+
+    /// A form of somebody whose session has ended.
+    pub(crate) fn signed_out(kept: Vec<String>, sign_in: String) -> Self {
+        Trouble {
+            status: StatusCode::UNAUTHORIZED,
+            title: "You are signed out",
+            message: "What you sent was not taken: your session has ended.".to_owned(),
+            hint: "Sign in again, and send it from the page that you come to. Choices and secrets have to be given anew."
+                .to_owned(),
+            kept,
+            way: (sign_in, "Sign in again"),
+        }
+    }
+
+    /// With what somebody had typed, and the page to send it from.
+    #[must_use]
+    pub(crate) fn keeping(self, kept: Vec<String>, page: String) -> Self {
+        if kept.is_empty() { self } else { Trouble { kept, way: (page, "Load the page again"), ..self } }
     }
 
     /// A mistake of ours.
     pub(crate) fn internal(message: &str) -> Self {
         Refusal::new(ErrorCode::Internal, message).into()
     }
+}
+
+fn to_the_inbox() -> (String, &'static str) {
+    ("/".to_owned(), "To the inbox")
 }
 
 impl From<Refusal> for Trouble {
@@ -50,6 +79,8 @@ impl From<Refusal> for Trouble {
             title,
             message: refusal.message,
             hint: refusal.hint,
+            kept: Vec::new(),
+            way: to_the_inbox(),
         }
     }
 }

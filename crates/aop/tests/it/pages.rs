@@ -209,7 +209,7 @@ fn a_form_that_comes_back_asks_for_its_secret_again() {
     let visit = Visit::sign_in(&server);
     let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
     let csrf = visit.hidden(&path, "csrf");
-    let page = visit.post(&format!("{path}/answer"), &[("csrf", &csrf), ("f0.text", "s3cret")]);
+    let page = visit.post(&format!("{path}/answer"), &[("csrf", &csrf), ("f0.secret", "s3cret")]);
     assert_eq!(page.status, 422, "{page:?}");
     assert!(!page.body.contains("s3cret"), "{}", page.body);
     assert!(page.body.contains("Type this again: secrets are not sent back."), "{}", page.body);
@@ -294,6 +294,31 @@ fn a_person_is_refused_with_a_page() {
     assert!(agent.body.contains("name=\"token\""), "the right one can be given at once: {}", agent.body);
     let unread = server.request("POST", "/login", &[("Content-Type", "text/plain")], "x");
     assert!(unread.status == 400 && unread.body.contains("<h1>"), "{unread:?}");
+}
+
+#[test]
+fn what_was_typed_is_shown_back_when_the_session_has_ended_or_changed() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{id}");
+    let csrf = visit.hidden(&path, "csrf");
+    let thought = format!("a long thought {EVIL}");
+    let fields = [("csrf", csrf.as_str()), ("f0", "0"), ("f0.text", &thought), ("f1.secret", "s3cret")];
+    let (signed_out, replaced) = (Visit { server: &server, cookie: String::new() }, Visit::sign_in(&server));
+    let login = format!("/login?next={path}");
+    for (visit, status, way) in [(&signed_out, 401, &login), (&replaced, 403, &path)] {
+        let page = visit.post(&format!("{path}/answer"), &fields);
+        assert_eq!(page.status, status, "{page:?}");
+        assert_eq!(page.body.matches("<textarea readonly").count(), 1, "{}", page.body);
+        assert!(page.body.contains("a long thought") && !page.body.contains("<x-evil"), "{}", page.body);
+        assert!(page.body.contains(&format!("href=\"{way}\" target=\"_blank\"")), "{}", page.body);
+        assert!(!page.body.contains("s3cret"), "{}", page.body);
+    }
+    let note = signed_out.post(&format!("{path}/withdraw"), &[("note", "not needed")]);
+    assert!(note.status == 401 && note.body.contains(">not needed</textarea>"), "{note:?}");
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn nothing_typed_is_no_answer_whatever_the_question_takes() {
 
 #[test]
 fn a_form_is_a_mapping_of_what_was_filled_in() {
-    let typed = [("f0", "0"), ("f1", "0"), ("f1.text", "w"), ("f2.text", "s3cret")];
+    let typed = [("f0", "0"), ("f1", "0"), ("f1.text", "w"), ("f2.secret", "s3cret")];
     assert_eq!(answered(spec(), &typed).1, Some(json!({"db": "A", "on": ["x, y", "w"], "key": "s3cret"})));
 }
 
@@ -75,7 +75,7 @@ fn a_choice_and_a_text_at_once_are_asked_about() {
 
 #[test]
 fn a_secret_is_never_sent_back() {
-    let (form, _) = answered(spec(), &[("f2.text", "s3cret")]);
+    let (form, _) = answered(spec(), &[("f2.secret", "s3cret")]);
     assert_eq!(form.fields[2].text(), "");
     assert!(form.kept().iter().all(|(_, text)| !text.contains("s3cret")));
 }
@@ -93,9 +93,11 @@ fn a_secret_that_is_taken_out_of_a_form_is_asked_for_again() {
         spec
     };
     let again = "Type this again: secrets are not sent back.";
-    for (kind, typed) in
-        [("free_text", ("f2.text", "s3cret")), ("single_choice", ("f2", "0")), ("multi_choice", ("f2", "0"))]
-    {
+    for (kind, typed) in [
+        ("free_text", ("f2.secret", "s3cret")),
+        ("single_choice", ("f2", "0")),
+        ("multi_choice", ("f2", "0")),
+    ] {
         let (mut form, _) = answered(secret(kind), &[typed]);
         form.refuse(&["/db: the required question \"db\" is not answered".into()]);
         form.forget();
@@ -103,7 +105,7 @@ fn a_secret_that_is_taken_out_of_a_form_is_asked_for_again() {
         assert!(!form.fields[2].is_filled() && form.forgot);
         assert_eq!(form.fields[0].error.as_deref(), Some("Choose one."));
     }
-    let (mut form, answer) = answered(secret("single_choice"), &[("f2", "0"), ("f2.text", "x")]);
+    let (mut form, answer) = answered(secret("single_choice"), &[("f2", "0"), ("f2.secret", "x")]);
     form.forget();
     let error = form.fields[2].error.as_deref().unwrap();
     assert!(answer.is_none() && error.ends_with(again) && !error.contains("s3cret"), "{error}");
