@@ -62,6 +62,16 @@
     } catch { wanted = true; }
     setTimeout(() => { busy = false; if (wanted) refresh(); }, 400);
   };
+  // Whose forms these are. Another who signs in with this browser gets the page anew and sends nothing that was typed in
+  // the name of the one before: the server refuses a form of another session, and shows its text back.
+  const visitor = $("#visitor")?.textContent;
+  const signedInAs = (name) => {
+    const other = $("#other");
+    other.hidden = name === visitor;
+    $("b", other).textContent = name;
+    $$(".signer").forEach((place) => { place.textContent = name; });
+    if (!other.hidden && $("main form") && !written($("main"))) location.reload();
+  };
   const put = (fresh) => {
     const key = document.activeElement?.closest("[data-key]")?.dataset.key ?? picked?.dataset.key;
     for (const old of $$("[data-live]")) {
@@ -69,9 +79,11 @@
       if (now) old.replaceWith(document.adoptNode(now));
     }
     document.title = fresh.title;
+    const name = $("#visitor").textContent;
+    signedInAs(name);
     // Who signed in again has a new session, and forms that are open go on in it.
     const csrf = $("input[name=csrf]", fresh).value;
-    $$("input[name=csrf]").forEach((field) => { field.value = csrf; });
+    $$(name === visitor ? "input[name=csrf]" : "header input[name=csrf]").forEach((field) => { field.value = csrf; });
     out.hidden = true;
     if ($("#outcome .outcome")) close();
     if (key) pick($$("[data-key]").find((card) => card.dataset.key === key), document.activeElement === body);

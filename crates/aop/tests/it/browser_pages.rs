@@ -197,6 +197,36 @@ fn a_page_that_outlives_its_session_leads_to_signing_in_and_keeps_what_was_typed
 }
 
 #[test]
+fn an_answer_is_sent_in_the_name_that_its_page_showed_or_not_at_all() {
+    let project = project();
+    let id = ask(&project, "one", json!({"expected_answer": null}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", "a long thought");
+    let typed = browser.another_window();
+    browser.go(&format!("/questions/{id}"));
+    let untouched = browser.another_window();
+    let bob = project.run(&["token", "create", "--kind", "operator", "--name", "bob"]).data();
+    browser.go("/login");
+    browser.fill("#token", bob["token"].as_str().unwrap());
+    browser.click("form button");
+    browser.until_text("#visitor", "bob");
+    browser.look_at(&untouched);
+    ask(&project, "two", json!({}));
+    browser.until_text(".by", "Signed bob");
+    assert_eq!(browser.text("#other"), "", "it is a page of bob's");
+    browser.look_at(&typed);
+    browser.until_text("#other", "This browser is signed in as bob now");
+    assert_eq!(browser.text("#visitor") + &browser.text(".by"), "bobSigned bob");
+    browser.picture("signed-in-as-another");
+    browser.click("#answer button.main");
+    browser.until_text("h1", "That is not allowed");
+    assert_eq!(browser.value("textarea"), "a long thought");
+    assert_eq!(record(&project, &id)["status"], "open");
+}
+
+#[test]
 fn keys_alone_are_enough() {
     let project = project();
     let first = ask(&project, "one", json!({"prompt": "First?"}));
