@@ -174,7 +174,8 @@
       if (at.matches("a, button, summary")) return;
       const next = $("#next");
       if (form && !form.dataset.closed && !form.hidden) { if (typed()) { event.preventDefault(); form.requestSubmit(); } }
-      else if (next) { event.preventDefault(); next.click(); }
+      // Meant to send, at the moment somebody else was faster: what was not sent is not left behind.
+      else if (next && !typed()) { event.preventDefault(); next.click(); }
       return;
     }
     const done = kind === "inbox" ? inbox(event.key) : kind === "question" ? question(event.key) : false;

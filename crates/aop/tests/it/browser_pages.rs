@@ -227,6 +227,26 @@ fn an_answer_is_sent_in_the_name_that_its_page_showed_or_not_at_all() {
 }
 
 #[test]
+fn enter_leaves_no_page_that_still_holds_something_that_was_not_sent() {
+    let project = project();
+    let id = ask(&project, "one", json!({}));
+    ask(&project, "two", json!({}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    // Whether the page does something of its own with the key.
+    let enter = "return !document.body.dispatchEvent(new KeyboardEvent('keydown', \
+        {key: 'Enter', bubbles: true, cancelable: true}))";
+    browser.go(&format!("/questions/{id}"));
+    browser.press("2");
+    project.answer(&id, "yes").data();
+    browser.until_text("#outcome", "human answered");
+    assert!(browser.has("#next") && browser.has("input[value='1']:checked"));
+    assert_eq!(browser.script(enter), false);
+    browser.go(&format!("/questions/{id}"));
+    assert_eq!(browser.script(enter), true, "with nothing typed it goes on");
+}
+
+#[test]
 fn keys_alone_are_enough() {
     let project = project();
     let first = ask(&project, "one", json!({"prompt": "First?"}));
