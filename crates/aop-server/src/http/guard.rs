@@ -1,8 +1,7 @@
 //! What every request passes: it must be meant for this server (`Host`), come from no other site (`Origin`), and be
 //! small and quick. And what every response carries, so that a browser does nothing with it but show it.
 
-use super::reply::Refused;
-use super::{App, Shared, auth};
+use super::{App, Shared, auth, refused};
 use aop_kernel::ids::quoted;
 use aop_kernel::tools::MAX_REQUEST_BYTES;
 use aop_kernel::{ErrorCode, Refusal};
@@ -12,7 +11,7 @@ use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::time::Duration;
@@ -64,13 +63,13 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
 /// for somebody who is not known: such a request goes on without its body, to be told what it lacks.
 pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Next) -> Response {
     if let Err(refusal) = from_here(&app, request.headers()) {
-        return Refused::from(refusal).into_response();
+        return refused(request.headers(), refusal);
     }
     let (mut parts, body) = request.into_parts();
     let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
     let most = match readable(&app, size, &mut parts).await {
         Ok(most) => most,
-        Err(refusal) => return Refused::from(refusal).into_response(),
+        Err(refusal) => return refused(&parts.headers, refusal),
     };
     let bytes = match most {
         Some(most) => whole(body, most).await,
@@ -85,7 +84,7 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
     match bytes {
         Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(refusal) => {
-            let mut response = Refused::from(refusal).into_response();
+            let mut response = refused(&parts.headers, refusal);
             // What is left of the body is not worth reading as a next request.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response

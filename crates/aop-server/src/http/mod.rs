@@ -31,7 +31,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Service;
 use axum::Router;
 use axum::extract::OriginalUri;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use limits::Failures;
@@ -100,8 +100,7 @@ pub(crate) fn router(app: &Shared) -> Router {
 async fn nowhere(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     let path = aop_kernel::ids::quoted(uri.path());
     let message = format!("there is nothing at {path}");
-    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
-    if accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+    if wants_page(&headers) {
         return Trouble::not_found(&message).into_response();
     }
     let refusal = Refusal::invalid_argument(message)
@@ -109,9 +108,27 @@ async fn nowhere(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response 
     Refused::with_status(404, refusal).into_response()
 }
 
-async fn not_so(method: Method, OriginalUri(uri): OriginalUri) -> Refused {
+async fn not_so(method: Method, OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     let path = aop_kernel::ids::quoted(uri.path());
-    let refusal = Refusal::new(ErrorCode::UnsupportedOperation, format!("{path} takes no {method}"))
-        .hint("the Allow header names what it takes");
-    Refused::with_status(405, refusal)
+    let refusal = Refusal::new(ErrorCode::UnsupportedOperation, format!("{path} takes no {method}"));
+    if wants_page(&headers) {
+        return Trouble::from(refusal.hint("go on from the inbox"))
+            .with_status(StatusCode::METHOD_NOT_ALLOWED)
+            .into_response();
+    }
+    Refused::with_status(405, refusal.hint("the Allow header names what it takes")).into_response()
+}
+
+/// A refusal as whoever sent these headers can read it: a page for a browser, JSON for programs.
+fn refused(headers: &HeaderMap, refusal: Refusal) -> Response {
+    if wants_page(headers) {
+        Trouble::from(refusal).into_response()
+    } else {
+        Refused::from(refusal).into_response()
+    }
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }

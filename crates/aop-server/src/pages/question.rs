@@ -40,7 +40,14 @@ const DETAIL: usize = 8_000;
 const TOO_LATE: &str = "Your answer came too late";
 
 pub(super) fn routes() -> Router<Shared> {
-    Router::new().route("/questions/{id}", get(show)).route("/questions/{id}/answer", post(answer))
+    Router::new()
+        .route("/questions/{id}", get(show))
+        .route("/questions/{id}/answer", post(answer).get(to_the_question))
+}
+
+/// A form that came back refused stands at the address it was sent to; whoever loads that again wants the question.
+async fn to_the_question(Path(id): Path<String>) -> Page {
+    Ok(Redirect::to(&format!("/questions/{}", QuestionId::parse(&id)?)).into_response())
 }
 
 #[derive(Template)]

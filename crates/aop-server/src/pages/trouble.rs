@@ -45,6 +45,12 @@ impl Trouble {
         }
     }
 
+    /// With another status than the refusal's own, where HTTP has a more exact one.
+    #[must_use]
+    pub(crate) fn with_status(self, status: StatusCode) -> Self {
+        Trouble { status, ..self }
+    }
+
     /// With what somebody had typed, and the page to send it from.
     #[must_use]
     pub(crate) fn keeping(self, kept: Vec<String>, page: String) -> Self {
@@ -71,6 +77,7 @@ impl From<Refusal> for Trouble {
         }
         let title = match status {
             403 => "That is not allowed",
+            413 => "That is too long",
             503 => "The store cannot be reached",
             _ => "That did not work",
         };

@@ -252,7 +252,8 @@ fn a_link_decides_nothing_and_a_form_needs_its_token() {
     for step in ["withdraw", "reopen"] {
         assert_eq!(visit.get(&format!("{path}/{step}")).status, 200);
     }
-    assert_eq!(visit.get(&format!("{path}/answer")).status, 405);
+    let loaded = visit.get(&format!("{path}/answer"));
+    assert_eq!((loaded.status, loaded.header("location")), (303, Some(path.as_str())));
     assert_eq!(visit.post(&format!("{path}/answer"), &[("f0", "0")]).status, 403);
     assert_eq!(visit.post(&format!("{path}/withdraw"), &[("csrf", "wrong")]).status, 403);
     assert_eq!(project.feature("shop")["status"], "awaiting_input");
@@ -294,6 +295,38 @@ fn a_person_is_refused_with_a_page() {
     assert!(agent.body.contains("name=\"token\""), "the right one can be given at once: {}", agent.body);
     let unread = server.request("POST", "/login", &[("Content-Type", "text/plain")], "x");
     assert!(unread.status == 400 && unread.body.contains("<h1>"), "{unread:?}");
+}
+
+#[test]
+fn a_browser_is_refused_with_a_page_and_a_program_with_json_whatever_is_wrong() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let cookie = Visit::sign_in(&server).cookie;
+    let large = format!("f0.text={}", "x".repeat(2_000_000));
+    let answer = format!("/questions/{id}/answer");
+    let elsewhere = ("Host", "evil.example");
+    for (method, path, body, status, more) in [
+        ("POST", answer.as_str(), large.as_str(), 413, None),
+        ("PUT", &answer, "", 405, None),
+        ("GET", "/logout", "", 405, None),
+        ("GET", "/nowhere", "", 404, None),
+        ("GET", "/", "", 403, Some(elsewhere)),
+    ] {
+        let form = ("Content-Type", "application/x-www-form-urlencoded");
+        let mut headers = vec![("Cookie", cookie.as_str()), form];
+        headers.extend(more);
+        let told = server.request(method, path, &headers, body);
+        assert_eq!((told.status, &told.json()["ok"]), (status, &json!(false)), "{method} {path}");
+        headers.push(("Accept", "text/html,*/*;q=0.8"));
+        let shown = server.request(method, path, &headers, body);
+        assert_eq!(shown.status, status, "{method} {path}: {shown:?}");
+        assert!(
+            shown.body.contains("<h1>") && shown.header("content-type").unwrap().contains("html"),
+            "{shown:?}"
+        );
+        assert_eq!(shown.header("allow"), told.header("allow"));
+    }
 }
 
 #[test]
