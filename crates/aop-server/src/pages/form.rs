@@ -306,6 +306,14 @@ impl Field {
         }
     }
 
+    /// The ids of what belongs to the field for whoever hears the page: what it asks, and what is wrong.
+    pub(crate) fn described(&self) -> Option<String> {
+        let ids = [("ask", self.question.is_some()), ("error", self.error.is_some())].into_iter();
+        let ids: Vec<String> =
+            ids.filter(|(_, is_there)| *is_there).map(|(end, _)| format!("{}-{end}", self.name)).collect();
+        (!ids.is_empty()).then(|| ids.join(" "))
+    }
+
     /// The name of what is typed. One of its own for secrets: also where nothing is known but the form, they are told from
     /// what may be shown back.
     pub(crate) fn text_name(&self) -> String {

@@ -243,6 +243,34 @@ fn what_is_typed_for_a_secret_choice_is_not_shown_on_its_page() {
 }
 
 #[test]
+fn a_field_names_what_it_asks_and_what_is_wrong_for_whoever_hears_the_page() {
+    let project = Project::with_feature();
+    let options = json!([{"label": "One", "description": "The first"}]);
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "q",
+        "question_type": "clarification", "prompt": "Set it up", "spec": {"version": 1, "topic": "t", "questions": [
+        {"id": "a", "header": "A", "question": "Which?", "kind": "single_choice", "required": true, "options": options},
+        {"id": "b", "header": "B", "question": "Which?", "kind": "multi_choice", "required": true, "options": options},
+        {"id": "c", "header": "C", "question": "Why?", "kind": "free_text", "required": true},
+        {"id": "d", "header": "D", "question": "Key?", "kind": "free_text", "required": true, "secret": true}]}});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let csrf = visit.hidden(&path, "csrf");
+    for (page, error) in
+        [(visit.get(&path), false), (visit.post(&format!("{path}/answer"), &[("csrf", &csrf)]), true)]
+    {
+        for field in ["f0", "f1", "f2", "f3"] {
+            let wrong = format!(" {field}-error\" aria-invalid=\"true\"");
+            let says = format!("aria-describedby=\"{field}-ask{}", if error { &wrong } else { "\"" });
+            assert_eq!(page.body.matches(&says).count(), 1, "{says}: {}", page.body);
+            assert!(page.body.contains(&format!("id=\"{field}-ask\"")), "{}", page.body);
+            assert_eq!(page.body.contains(&format!("id=\"{field}-error\"")), error, "{}", page.body);
+        }
+    }
+}
+
+#[test]
 fn a_link_decides_nothing_and_a_form_needs_its_token() {
     let project = Project::with_feature();
     let id = project.ask("one");
