@@ -10,7 +10,7 @@ use crate::wait::question as find;
 use aop_ask::is_blank;
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
-use aop_kernel::question::Question;
+use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::Tool;
 use aop_store::fresh_operation;
@@ -50,6 +50,13 @@ impl Step {
         }
     }
 
+    fn button(self) -> &'static str {
+        match self {
+            Step::Withdraw => "Withdraw the question",
+            Step::Reopen => "Ask again",
+        }
+    }
+
     fn word(self) -> &'static str {
         match self {
             Step::Withdraw => "withdraw",
@@ -66,7 +73,8 @@ struct ConfirmPage {
     prompt: String,
     title: &'static str,
     word: &'static str,
-    button: &'static str,
+    /// `None` when it cannot be done any more.
+    button: Option<&'static str>,
     consequence: String,
     note: String,
     operation: String,
@@ -96,6 +104,8 @@ async fn take(State(app): State<Shared>, Path(id): Path<String>, form: SignedFor
         }
         Err(refusal) => {
             let status = StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::CONFLICT);
+            // Whatever stood in the way: where the question stands now is what somebody has to know.
+            let question = find(app.service.store.as_ref(), &question.id).await?;
             let confirm = view(&app, &form.visitor, &question, step, Some(&refusal), note).await?;
             page(status, &confirm)
         }
@@ -113,28 +123,16 @@ async fn view(
     let id = question.id.to_string();
     let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}/{}", step.word()));
     shell.open = Waiting::of(&app.service.store.inbox(0, 0).await?);
-    let feature = &question.feature_id;
-    let back = question.resume_status.as_ref().map(|status| super::words::resume(status.as_str()));
-    let (title, button, consequence) = match (step, back) {
-        (Step::Withdraw, Some(back)) => (
-            "Withdraw this question?",
-            "Withdraw the question",
-            format!(
-                "Nobody will answer it any more. {feature} goes on in {back}, and the agent is told that it got no answer."
-            ),
-        ),
-        (Step::Withdraw, None) => (
-            "Withdraw this question?",
-            "Withdraw the question",
-            format!("Nobody will answer it any more. {feature} goes on as it does now."),
-        ),
-        (Step::Reopen, _) => (
-            "Ask this question again?",
-            "Ask again",
-            format!(
-                "It becomes a new open question of {feature} with the same text and the same time to answer."
-            ),
-        ),
+    let title = match step {
+        Step::Withdraw => "Withdraw this question?",
+        Step::Reopen => "Ask this question again?",
+    };
+    let (button, consequence) = match too_late(question, step) {
+        Some(why) => (None, why.to_owned()),
+        None => {
+            let feature = app.service.store.feature(question.feature_id.clone()).await?;
+            (Some(step.button()), consequence(question, step, feature.is_some_and(|feature| feature.adhoc)))
+        }
     };
     Ok(ConfirmPage {
         shell,
@@ -148,4 +146,43 @@ async fn view(
         operation: fresh_operation(),
         error: refused.map(|refusal| format!("{}. {}", refusal.message, refusal.hint)),
     })
+}
+
+/// Why a question can be neither withdrawn nor asked again, as it stands now.
+fn too_late(question: &Question, step: Step) -> Option<&'static str> {
+    match (&question.state, step) {
+        (QuestionState::Open, Step::Withdraw)
+        | (QuestionState::Expired { .. } | QuestionState::Withdrawn { .. }, Step::Reopen) => None,
+        (QuestionState::Open, Step::Reopen) => Some("It is still open, and waits for an answer."),
+        (QuestionState::Answered { .. }, _) => Some("It is answered already, and the first answer stands."),
+        (QuestionState::Expired { .. }, Step::Withdraw) => {
+            Some("Its time was up already, without an answer.")
+        }
+        (QuestionState::Withdrawn { .. }, Step::Withdraw) => Some("It has been withdrawn already."),
+    }
+}
+
+/// What will happen.
+fn consequence(question: &Question, step: Step, is_lone: bool) -> String {
+    let feature = &question.feature_id;
+    let back = question.resume_status.as_ref().map(|status| super::words::resume(status.as_str()));
+    match (step, back) {
+        (Step::Withdraw, _) if is_lone => {
+            "Nobody will answer it any more, and whoever asked is told that it got no answer.".to_owned()
+        }
+        (Step::Withdraw, Some(back)) => format!(
+            "Nobody will answer it any more. {feature} goes on in {back}, and the agent is told that it got no answer."
+        ),
+        (Step::Withdraw, None) => {
+            format!("Nobody will answer it any more. {feature} goes on as it does now.")
+        }
+        (Step::Reopen, _) if is_lone => {
+            "It becomes a new open question with the same text and the same time to answer.".to_owned()
+        }
+        (Step::Reopen, _) => {
+            format!(
+                "It becomes a new open question of {feature} with the same text and the same time to answer."
+            )
+        }
+    }
 }

@@ -332,14 +332,17 @@ impl Field {
     /// What this field answers; nothing when it was left alone.
     fn given(&mut self) -> Option<Value> {
         let text = Some(self.text.clone()).filter(|text| !is_blank(text));
-        let chosen: Vec<String> =
-            self.options.iter().filter(|option| option.chosen).map(|option| option.value.clone()).collect();
+        let chosen: Vec<&Choice> = self.options.iter().filter(|option| option.chosen).collect();
         match self.shape {
             Shape::Text | Shape::Secret => text.map(Value::String),
             Shape::One => match (chosen.into_iter().next(), text.filter(|_| self.allow_other)) {
-                (Some(label), None) => Some(json!(label)),
-                (Some(label), Some(_)) => {
-                    let chosen = if self.secret { "an option".to_owned() } else { format!("“{label}”") };
+                (Some(option), None) => Some(json!(option.value)),
+                (Some(option), Some(_)) => {
+                    let chosen = if self.secret {
+                        "an option".to_owned()
+                    } else {
+                        format!("“{}”", option.shown())
+                    };
                     self.error = Some(format!(
                         "You chose {chosen} and also wrote something. Clear the text, or choose “Something else”."
                     ));
@@ -348,7 +351,8 @@ impl Field {
                 (None, text) => text.map(Value::String),
             },
             Shape::Many => {
-                let all: Vec<String> = chosen.into_iter().chain(text.filter(|_| self.allow_other)).collect();
+                let values = chosen.iter().map(|option| option.value.clone());
+                let all: Vec<String> = values.chain(text.filter(|_| self.allow_other)).collect();
                 (!all.is_empty()).then(|| json!(all))
             }
             Shape::Json => match aop_ask::json::read_plainly(text?.as_bytes()) {

@@ -80,7 +80,7 @@ impl Card {
         Card {
             id: question.id.to_string(),
             feature_id: question.feature_id.to_string(),
-            feature: if title.is_empty() { "a script".to_owned() } else { question.feature_id.to_string() },
+            feature: if title.is_empty() { words::LONE.to_owned() } else { question.feature_id.to_string() },
             title: one_line(title),
             about,
             tone,

@@ -56,7 +56,10 @@ struct QuestionPage {
     shell: Shell,
     id: String,
     feature_id: String,
-    feature_title: String,
+    /// How the feature is called.
+    feature: String,
+    /// `None` for a lone question: the feature it brought along is called like its prompt.
+    feature_title: Option<String>,
     about: &'static str,
     tone: &'static str,
     caution: Option<&'static str>,
@@ -195,12 +198,15 @@ async fn view(
         Some(version) => format!("{} {version}", engine.engine),
         None => engine.engine.clone(),
     });
-    let resume = question.resume_status.as_ref().map(|status| words::resume(status.as_str()));
+    let is_lone = feature.as_ref().is_some_and(|feature| feature.adhoc);
+    let resume = question.resume_status.as_ref().filter(|_| !is_lone);
+    let resume = resume.map(|status| words::resume(status.as_str()));
     Ok(QuestionPage {
         shell,
         id: id.to_string(),
         feature_id: question.feature_id.to_string(),
-        feature_title: feature.as_ref().map(|feature| feature.title.clone()).unwrap_or_default(),
+        feature: if is_lone { words::LONE.to_owned() } else { question.feature_id.to_string() },
+        feature_title: feature.as_ref().filter(|_| !is_lone).map(|feature| feature.title.clone()),
         about,
         tone,
         caution: words::caution(asked.question_type),
@@ -209,7 +215,7 @@ async fn view(
         asked: When::past(question.created_at, now),
         deadline: question.expires_at.filter(|_| question.is_open()).map(|until| When::left(until, now)),
         urgency: words::urgency(question.expires_at, now),
-        timeout: words::on_timeout(question),
+        timeout: words::on_timeout(question, is_lone),
         form,
         operation: fresh_operation(),
         outcome: Outcome::of(question, now),

@@ -109,14 +109,20 @@ pub(crate) fn resume(name: &str) -> String {
     Status::parse(name).map_or_else(|| name.to_owned(), |known| status(known).to_lowercase())
 }
 
-/// What happens when nobody answers, as one or two sentences.
-pub(crate) fn on_timeout(question: &Question) -> String {
+/// Where a question comes from that brought its feature along.
+pub(crate) const LONE: &str = "outside any feature";
+
+/// What happens when nobody answers, as one or two sentences. Nothing but the question is in the feature of a lone one.
+pub(crate) fn on_timeout(question: &Question, is_lone: bool) -> String {
     let Some(until) = question.expires_at else {
         return "Nothing happens by itself: it waits until somebody answers.".to_owned();
     };
     let feature = &question.feature_id;
     let policy = question.expiry_policy;
     let then = match (policy.strict, question.asked.blocking, policy.on_timeout) {
+        (true, ..) if is_lone => {
+            "the question expires, and whoever asked is told that nobody answered.".to_owned()
+        }
         (true, true, OnTimeout::BlockFeature) => {
             format!("the question expires and {feature} is blocked until somebody decides how to go on.")
         }

@@ -302,6 +302,53 @@ fn a_link_decides_nothing_and_a_form_needs_its_token() {
 }
 
 #[test]
+fn a_page_promises_nothing_that_cannot_happen_any_more() {
+    let project = Project::with_feature();
+    let id = project.ask("one");
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{id}");
+    assert!(!visit.get(&format!("{path}/reopen")).body.contains("name=\"note\""), "it is open");
+    let csrf = visit.hidden(&path, "csrf");
+    project.answer(&id, "yes").data();
+    for step in ["withdraw", "reopen"] {
+        let refused = visit.post(&format!("{path}/{step}"), &[("csrf", &csrf), ("note", "not needed")]);
+        assert!(refused.status == 409 && refused.body.contains("<textarea readonly"), "{refused:?}");
+        for page in [visit.get(&format!("{path}/{step}")), refused] {
+            assert!(
+                page.body.contains("It is answered already, and the first answer stands."),
+                "{}",
+                page.body
+            );
+            assert!(!page.body.contains("name=\"note\"") && !page.body.contains("becomes"), "{}", page.body);
+        }
+    }
+}
+
+#[test]
+fn a_lone_question_is_shown_without_the_feature_that_it_brought_along() {
+    let project = Project::new();
+    let server = Server::start(&project);
+    let prompt = "Which *one*?";
+    let asked = json!({"prompt": prompt, "timeout_ms": 3_600_000, "operation_id": "q"});
+    let asked = server.send("POST", "/api/v1/questions", &asked).data();
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let (inbox, page, withdraw) =
+        (visit.get("/").body, visit.get(&path).body, visit.get(&format!("{path}/withdraw")).body);
+    assert!(
+        inbox.contains(">outside any feature</a>") && page.contains(">outside any feature</a>"),
+        "{inbox}{page}"
+    );
+    assert!(page.contains("Which <em>one</em>?") && !page.contains(prompt), "{page}");
+    assert!(page.contains("expires, and whoever asked is told that nobody answered."), "{page}");
+    assert!(withdraw.contains("whoever asked is told that it got no answer."), "{withdraw}");
+    for page in [page, withdraw] {
+        assert!(!page.contains("goes on in") && !page.contains("is blocked"), "{page}");
+    }
+}
+
+#[test]
 fn a_person_is_refused_with_a_page() {
     let project = Project::with_feature();
     let id = project.ask("one");

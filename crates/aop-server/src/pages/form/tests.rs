@@ -148,6 +148,9 @@ fn an_engines_own_question_takes_its_options_and_any_text() {
     let open = json!({"interaction": {"options": [{"label": "Yes, go", "value": "yes"}, {"label": "No", "value": 0}]}});
     assert_eq!(answered(open.clone(), &[("f0", "0")]).1, Some(json!("yes")));
     assert_eq!(answered(open.clone(), &[("f0", "1")]).1, Some(json!("No")));
+    let (both, _) = answered(open.clone(), &[("f0", "0"), ("f0.text", "maybe")]);
+    let error = both.fields[0].error.as_deref().unwrap();
+    assert!(error.starts_with("You chose “Yes, go” and"), "as the page shows it: {error}");
     assert_eq!(answered(open, &[("f0.text", "maybe")]).1, Some(json!("maybe")));
 }
 
