@@ -52,7 +52,10 @@ async fn try_sign_in(app: &Arc<App>, request: Request) -> Result<Response, Troub
     let fields = auth::fields(Request::from_parts(parts, body)).await?;
     let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.trim());
     let next = field("next").map(str::to_owned);
-    let found = auth::bearer(app, field("token").unwrap_or_default()).await?;
+    let given = field("token").unwrap_or_default();
+    // The link that `aop serve` printed is as good as the token in it.
+    let token = given.rsplit_once("/login?token=").map_or(given, |(_, token)| token);
+    let found = auth::bearer(app, token).await?;
     let found = match found {
         Some((id, Bearer::Operator { name })) => Ok((id, name)),
         Some((_, Bearer::Agent { .. })) => {

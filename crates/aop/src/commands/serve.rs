@@ -31,7 +31,7 @@ pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7417", value_parser = address)]
     listen: SocketAddr,
-    /// Open the login link in a browser
+    /// Open the sign-in page in a browser
     #[arg(long)]
     open: bool,
     /// A name under which browsers may call this server, beside its addresses; give it once for each
@@ -118,11 +118,17 @@ fn told(ready: &Ready) {
     say("The link is good until this process ends. Ctrl-C stops it.");
 }
 
+/// Opens the page that asks for the link: everybody on this machine can read the arguments of a program, and the link has
+/// the token in it.
 fn open(ready: &Ready, tell: fn(&Ready)) {
     tell(ready);
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
-    command.arg(&ready.login_url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg(format!("{}/login", ready.url))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     match command.spawn() {
         // Waited for in the background, so that it does not stay behind as a zombie.
         Ok(mut browser) => drop(std::thread::spawn(move || browser.wait())),

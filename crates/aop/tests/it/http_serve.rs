@@ -5,6 +5,8 @@ use crate::mcp_client::Client;
 use crate::run_support::{Running, assert_nothing_left, plan, script, workshop};
 use crate::support::{Project, question};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
 #[test]
 fn it_says_where_it_is_in_one_line_and_ends_cleanly_when_told_to() {
@@ -18,6 +20,22 @@ fn it_says_where_it_is_in_one_line_and_ends_cleanly_when_told_to() {
     let server = Server::start(&project);
     server.signal("-INT");
     assert_eq!(server.ended().code, Some(130));
+}
+
+#[test]
+fn no_token_stands_in_the_arguments_of_the_browser_that_is_opened() {
+    let project = Project::with_feature();
+    let (told, browser) = (project.path("told"), project.path("bin/xdg-open"));
+    assert!(Command::new("mkfifo").arg(&told).status().unwrap().success());
+    std::fs::create_dir(project.path("bin")).unwrap();
+    std::fs::write(&browser, format!("#!/bin/sh\necho \"$@\" > '{}'\n", told.display())).unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", project.path("bin").display(), std::env::var("PATH").unwrap());
+    let server = Server::start_with(&project, &["--open"], &[("PATH", &path)]);
+    assert_eq!(std::fs::read_to_string(told).unwrap(), format!("http://{}/login\n", server.address));
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let pasted = server.request("POST", "/login", &form, &format!("token={}", server.login_url));
+    assert_eq!(pasted.status, 303, "the page takes the printed link: {pasted:?}");
 }
 
 #[test]
