@@ -72,6 +72,8 @@ pub(crate) struct Field {
     pub(crate) allow_other: bool,
     /// Whether the option for that text is chosen.
     pub(crate) other_chosen: bool,
+    /// Whether the option for no answer is chosen, which an optional choice of one has: once picked it could not be cleared.
+    pub(crate) none_chosen: bool,
     /// A JSON Schema to go by.
     pub(crate) schema: Option<String>,
     text: String,
@@ -167,6 +169,7 @@ impl Form {
                 option.chosen = chosen.iter().any(|value| value.parse() == Ok(index));
             }
             field.other_chosen = chosen.contains(&"other");
+            field.none_chosen = chosen.contains(&"none");
             let text: Vec<&str> = all(&field.text_name());
             field.text = text.first().map(|text| unix_lines(text)).unwrap_or_default();
         }
@@ -277,6 +280,7 @@ impl Field {
             options: Vec::new(),
             allow_other: false,
             other_chosen: false,
+            none_chosen: false,
             schema: None,
             text: String::new(),
             error: None,
@@ -346,6 +350,13 @@ impl Field {
                     self.error = Some(format!(
                         "You chose {chosen} and also wrote something. Clear the text, or choose “Something else”."
                     ));
+                    None
+                }
+                (None, Some(_)) if self.none_chosen => {
+                    self.error = Some(
+                        "You chose no answer and also wrote something. Clear the text, or choose “Something else”."
+                            .to_owned(),
+                    );
                     None
                 }
                 (None, text) => text.map(Value::String),

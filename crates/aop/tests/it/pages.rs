@@ -271,6 +271,24 @@ fn a_field_names_what_it_asks_and_what_is_wrong_for_whoever_hears_the_page() {
 }
 
 #[test]
+fn an_optional_choice_of_one_has_an_option_for_no_answer_and_a_required_one_has_none() {
+    let project = Project::with_feature();
+    let choice = |id: &str, required: bool| {
+        json!({"id": id, "header": id, "question": "Which?", "kind": "single_choice", "required": required,
+            "options": [{"label": "One", "description": "The first"}]})
+    };
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "q",
+        "question_type": "clarification", "prompt": "Set it up",
+        "spec": {"version": 1, "topic": "t", "questions": [choice("a", true), choice("b", false)]}});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let server = Server::start(&project);
+    let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
+    let page = Visit::sign_in(&server).get(&path).body;
+    assert_eq!(page.matches("value=\"none\"").count(), 1, "{page}");
+    assert!(page.contains("name=\"f1\" value=\"none\""), "{page}");
+}
+
+#[test]
 fn a_link_decides_nothing_and_a_form_needs_its_token() {
     let project = Project::with_feature();
     let id = project.ask("one");

@@ -74,6 +74,21 @@ fn a_choice_and_a_text_at_once_are_asked_about() {
 }
 
 #[test]
+fn an_optional_choice_that_was_made_can_be_taken_back() {
+    let choice = |id: &str, required: bool| {
+        json!({"id": id, "header": id, "question": "Which?", "kind": "single_choice", "required": required,
+            "allow_other": true, "options": [{"label": "A", "description": "a"}]})
+    };
+    let spec =
+        json!({"spec": {"version": 1, "topic": "t", "questions": [choice("a", true), choice("b", false)]}});
+    let (_, answer) = answered(spec.clone(), &[("f0", "0"), ("f1", "none")]);
+    assert_eq!(answer, Some(json!({"a": "A"})));
+    let (form, answer) = answered(spec, &[("f0", "0"), ("f1", "none"), ("f1.text", "b")]);
+    assert_eq!(answer, None, "not both at once");
+    assert!(form.fields[1].error.as_ref().unwrap().contains("You chose no answer and also wrote"));
+}
+
+#[test]
 fn a_secret_is_never_sent_back() {
     let (form, _) = answered(spec(), &[("f2.secret", "s3cret")]);
     assert_eq!(form.fields[2].text(), "");
