@@ -1,7 +1,7 @@
 //! `ask_user` and `await_answer`. The question is committed before anybody waits. The same call again finds the
 //! same question: by the client's own name for the call where it sends one, else by what is asked. In the second
-//! case an answer that was handed over is used up: whoever asks the same once more wants to know anew, and an old
-//! permission must not pass for a new one.
+//! case an answer that was handed over to its asker is used up: whoever asks the same once more wants to know anew, and
+//! an old permission must not pass for a new one.
 
 use super::rounds::{Reply, Told};
 use super::{Handler, Origin, SURFACE, words};
@@ -78,12 +78,18 @@ impl Handler {
             return Ok(true);
         }
         // A client whose server was started anew is known by its name alone; it has the id from the one before.
-        let asked = &question.asked;
-        let alike = asked.session_id == self.session(context) && asked.role == self.caller.role;
         match &self.origin {
-            Origin::Process if alike => Ok(self.service.feature(&question.feature_id).await?.adhoc),
+            Origin::Process if self.speaks_for_asker(question, context) => {
+                Ok(self.service.feature(&question.feature_id).await?.adhoc)
+            }
             Origin::Process | Origin::Token { .. } => Ok(false),
         }
+    }
+
+    /// Whether it has the session and the role that asked: the same call from here finds that question.
+    fn speaks_for_asker(&self, question: &Question, context: &RequestContext<RoleServer>) -> bool {
+        let asked = &question.asked;
+        asked.session_id == self.session(context) && asked.role == self.caller.role
     }
 
     /// The question of a client that does not name its calls: the first round whose end nobody was told yet. There is
@@ -167,7 +173,8 @@ impl Handler {
         }
         let secret = self.reveal(question).await?;
         let envelope = Envelope::success(&words::told(question, secret));
-        if !question.is_open() {
+        // What others of the feature are told, the asker has yet to be told.
+        if !question.is_open() && self.speaks_for_asker(question, context) {
             self.service.store.deliver(subject(&question.id), SURFACE.to_owned(), 1).await?;
         }
         Ok(envelope)

@@ -285,6 +285,42 @@ fn nobody_without_the_feature_uses_up_the_answer_of_its_client() {
     assert_eq!((&told["question_id"], &told["answer"]), (&id, &json!("left")));
 }
 
+#[test]
+fn nobody_but_the_asker_uses_up_its_answer() {
+    let project = Project::with_feature();
+    let bound = ["--feature-id", "shop", "--wait-ms", "0"];
+    let mut asker = Client::start(&project, &bound);
+    let id = asker.data("ask_user", &choice())["question_id"].clone();
+    asker.kill();
+    answer(&project, "left");
+    let wait = json!({"question_id": id});
+    let mut qa = Client::start(&project, &[&bound[..], &["--role", "qa"]].concat());
+    assert_eq!(qa.data("await_answer", &wait)["answer"], "left");
+    let mut asker = Client::start(&project, &bound);
+    let told = asker.data("ask_user", &choice());
+    assert_eq!((&told["question_id"], &told["answer"]), (&id, &json!("left")));
+    // Now it was told, by whichever of the two tools.
+    assert_ne!(asker.data("ask_user", &choice())["question_id"], id);
+}
+
+#[test]
+fn whoever_waits_with_the_id_after_its_server_was_started_anew_has_been_told() {
+    let project = Project::with_feature();
+    let bound = ["--feature-id", "shop", "--wait-ms", "0"];
+    for args in [&bound[..], &NO_WAIT] {
+        let mut asker = Client::start(&project, args);
+        let id = asker.data("ask_user", &choice())["question_id"].clone();
+        asker.kill();
+        answer(&project, "left");
+        let mut asker = Client::start(&project, args);
+        assert_eq!(asker.data("await_answer", &json!({"question_id": id}))["answer"], "left");
+        let anew = asker.data("ask_user", &choice());
+        assert_eq!(anew["status"], "pending");
+        assert_ne!(anew["question_id"], id);
+        answer(&project, "right");
+    }
+}
+
 /// A call that asks for a secret.
 pub(crate) fn secret_form() -> Value {
     let spec = json!({"version": 1, "topic": "t", "questions": [

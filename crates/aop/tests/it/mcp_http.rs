@@ -447,6 +447,31 @@ fn losing_the_connection_or_the_server_during_a_wait_loses_nothing() {
     project.assert_healthy();
 }
 
+#[test]
+fn nobody_else_over_http_uses_up_the_answer_of_the_asker() {
+    let project = Project::with_feature();
+    let server = Server::start_with(&project, &[], &[("AOP_MCP_WAIT_MS", "0")]);
+    let token = agent_token(&project, &["--feature-id", "shop"]);
+    let other = agent_token(&project, &["--feature-id", "shop"]);
+    let ask = json!({"prompt": "Which?", "choices": ["left", "right"]});
+    for (sessions, answer) in [(true, "left"), (false, "right")] {
+        let client = |token: &str| match sessions {
+            true => Http::start(&server, token),
+            false => Http::stateless(&server, token),
+        };
+        let asker = client(&token);
+        let id = asker.call("ask_user", &ask)["data"]["question_id"].clone();
+        project.answer(id.as_str().unwrap(), answer).data();
+        // A person, and another agent of the same role and feature.
+        for token in [&server.token, &other] {
+            let waits = client(token).call("await_answer", &json!({"question_id": id}));
+            assert_eq!(waits["data"]["answer"], answer, "{waits}");
+        }
+        let told = asker.call("ask_user", &ask);
+        assert_eq!((&told["data"]["question_id"], &told["data"]["answer"]), (&id, &json!(answer)), "{told}");
+    }
+}
+
 /// Waits until a question is open that was not before.
 fn open_question(project: &Project) -> Value {
     loop {
