@@ -69,10 +69,17 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
         .hint("set it to true in aop.yaml, or decide without asking"));
     }
     let conflict = |message: String, other: &QuestionId| {
+        let hint = if draft.request.caller.role.is_worker() {
+            // Whoever may not answer is never told to.
+            format!(
+                "wait until {other} is closed (over MCP: await_answer {{\"question_id\": \"{other}\"}}), then ask again; \
+                 several questions go into one spec"
+            )
+        } else {
+            format!("answer or withdraw {other} first: `aop answer --feature-id {id} --question-id {other}`")
+        };
         Err(Refusal::new(ErrorCode::QuestionConflictOpen, message)
-            .hint(format!(
-                "answer or withdraw {other} first: `aop answer --feature-id {id} --question-id {other}`"
-            ))
+            .hint(hint)
             .fact("feature_id", id)
             .fact("open_question_id", other))
     };

@@ -1,11 +1,13 @@
 //! Single decisions on states that only a newer version, or damage, would leave.
 
-use crate::support::{after, decide, feature, id, question};
+use crate::support::{START, after, decide, feature, id, question, request, rules};
 use aop_kernel::event::{Event, Snapshot};
-use aop_kernel::lifecycle::{Action, permit};
+use aop_kernel::lifecycle::{self, Action, Moment, permit};
 use aop_kernel::policy::HumanInput;
 use aop_kernel::question::ResumeStatus;
+use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::words;
 use serde_json::json;
@@ -73,6 +75,20 @@ fn a_refusal_leaves_no_events() {
         decide(&feature(), Tool::QuestionCreate, &asks, 2, off).unwrap_err().code.as_str(),
         "unsupported_operation"
     );
+}
+
+#[test]
+fn whoever_may_not_answer_is_told_to_wait_for_the_open_question() {
+    let moment = Moment { now: Timestamp::from_millis(START), question_id: id(2) };
+    let mut second = request(Tool::QuestionCreate, &question(json!({})));
+    for role in Role::ALL {
+        second.caller = Caller::new(*role);
+        let refusal = lifecycle::apply(&waiting(), &second, &moment, &rules(HumanInput::default()));
+        let hint = refusal.unwrap_err().hint;
+        assert!(hint.contains(id(1).as_str()), "{role}: {hint}");
+        assert_eq!(hint.contains("await_answer"), role.is_worker(), "{role}: {hint}");
+        assert_eq!(hint.contains("aop answer"), !role.is_worker(), "{role}: {hint}");
+    }
 }
 
 #[test]

@@ -329,6 +329,25 @@ fn an_agent_never_answers_over_mcp_and_sees_only_what_is_its_own() {
 }
 
 #[test]
+fn no_agent_is_told_to_answer_the_question_that_is_in_its_way() {
+    let project = Project::with_feature();
+    let open = project.ask("op-1");
+    let server = Server::start_with(&project, &[], &[("AOP_MCP_WAIT_MS", "0")]);
+    let token = agent_token(&project, &["--feature-id", "shop"]);
+    let second = json!({"prompt": "And this?"});
+    for envelope in [
+        Http::stateless(&server, &token).call("ask_user", &second),
+        Http::stateless(&server, &token).call("feature.question_create", &question("shop", "op-2")),
+        server.send_as(&token, "POST", "/api/v1/questions", &second).json(),
+    ] {
+        assert_eq!(envelope["error"]["code"], "question_conflict_open", "{envelope}");
+        let hint = envelope["error"]["details"]["hint"].as_str().unwrap();
+        assert!(hint.contains("await_answer") && hint.contains(open.as_str()), "{hint}");
+        assert!(!hint.contains("aop answer"), "{hint}");
+    }
+}
+
+#[test]
 fn a_secret_that_the_last_call_was_shown_is_erased_with_the_session_and_with_the_server() {
     let project = Project::with_feature();
     let server = Server::start_with(&project, &[], &[("AOP_MCP_WAIT_MS", "0")]);
