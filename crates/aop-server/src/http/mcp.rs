@@ -6,7 +6,7 @@ use super::auth::Signed;
 use super::guard::frame;
 use super::reply::Refused;
 use super::{App, Shared};
-use crate::mcp::Server;
+use crate::mcp::{Connection, Server};
 use aop_kernel::tools::MAX_REQUEST_BYTES;
 use aop_kernel::{ErrorCode, Refusal};
 use axum::Router;
@@ -63,7 +63,7 @@ async fn serve(
         return Refused::from(refusal).into_response();
     }
     let method = request.method().clone();
-    let session = named(request.headers());
+    let session = named_session(request.headers());
     if let Some(session) = session.as_deref().filter(|session| !owners.admits(session, signed.tag())) {
         let refusal =
             Refusal::invalid_argument(format!("there is no session {}", aop_kernel::ids::quoted(session)))
@@ -76,12 +76,15 @@ async fn serve(
     request.extensions_mut().insert(Gone(gone));
     request.extensions_mut().insert(signed);
     let mut response = protocol.handle(request).await;
-    if let Some(opened) = named(response.headers()) {
-        owners.opened(opened, tag.clone());
+    if let Some(opened) = named_session(response.headers())
+        && let Some(forgotten) = owners.opened(opened, tag.clone())
+    {
+        app.memories.lost(&forgotten);
     }
     if let Some(closed) = session.filter(|_| method == Method::DELETE) {
         owners.closed(&closed);
-        app.memories.parted(&tag, app.service.store.as_ref()).await;
+        let connection = Connection { tag, session: Some(closed) };
+        app.memories.parted(&connection, app.service.store.as_ref()).await;
         if response.status() == StatusCode::ACCEPTED {
             // It is closed, not going to be; the official Python SDK takes "accepted" for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;
@@ -92,7 +95,8 @@ async fn serve(
     response.map(|body| watched(Body::new(body), loss, stopping)).into_response()
 }
 
-fn named(headers: &HeaderMap) -> Option<String> {
+/// The session that the head of a request or a response names.
+pub(crate) fn named_session(headers: &HeaderMap) -> Option<String> {
     headers.get(SESSION).and_then(|session| session.to_str().ok()).map(str::to_owned)
 }
 
@@ -162,14 +166,17 @@ impl Owners {
         self.map().get(session).is_some_and(|(_, owner)| owner == tag)
     }
 
-    fn opened(&self, session: String, tag: String) {
+    /// Keeps a new session; the one that is forgotten for it, if there are too many.
+    fn opened(&self, session: String, tag: String) -> Option<Connection> {
         let mut sessions = self.map();
         let next = sessions.values().map(|(number, _)| number + 1).max().unwrap_or(0);
-        if sessions.len() >= MOST_SESSIONS {
-            let oldest = sessions.iter().min_by_key(|(_, (number, _))| *number).map(|(id, _)| id.clone());
-            oldest.map(|id| sessions.remove(&id));
-        }
+        let oldest = sessions.iter().min_by_key(|(_, (number, _))| *number).map(|(id, _)| id.clone());
+        let forgotten = oldest.filter(|_| sessions.len() >= MOST_SESSIONS).and_then(|id| {
+            let (_, tag) = sessions.remove(&id)?;
+            Some(Connection { tag, session: Some(id) })
+        });
         sessions.entry(session).or_insert((next, tag));
+        forgotten
     }
 
     fn closed(&self, session: &str) {

@@ -12,7 +12,7 @@ mod words;
 
 use crate::http::App;
 use crate::http::auth::Signed;
-use crate::http::mcp::Gone;
+use crate::http::mcp::{Gone, named_session};
 use crate::tokens::{self, Bearer, lone_agent};
 use crate::{Door, EngineTurn};
 use aop_ask::json::{AS_TEXT, maybe_rounded};
@@ -32,7 +32,7 @@ use rounds::{Reply, Told};
 use secrets::Secrets;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
@@ -110,7 +110,12 @@ impl Handler {
     }
 
     /// For one call with a token. What an agent's client accepts is not a person's word.
-    pub(crate) fn for_token(app: &App, signed: &Signed, gone: watch::Receiver<bool>) -> Self {
+    pub(crate) fn for_token(
+        app: &App,
+        signed: &Signed,
+        session: Option<String>,
+        gone: watch::Receiver<bool>,
+    ) -> Self {
         let tag = signed.tag().to_owned();
         let (caller, elicits) = match signed.bearer() {
             Bearer::Operator { .. } => (Caller::new(Role::Human), true),
@@ -122,7 +127,7 @@ impl Handler {
             patience: app.patience,
             closed: app.stopping.clone(),
             gone,
-            memory: app.memories.of(&tag),
+            memory: app.memories.of(Connection { tag: tag.clone(), session }),
             origin: Origin::Token { tag },
             elicits,
             signs: signed.answers_as().map(str::to_owned),
@@ -234,7 +239,7 @@ fn over_http(app: &App, extensions: &Extensions) -> Option<Handler> {
     let parts = extensions.get::<axum::http::request::Parts>()?;
     let signed = parts.extensions.get::<Signed>()?;
     let Gone(gone) = parts.extensions.get::<Gone>()?;
-    Some(Handler::for_token(app, signed, gone.clone()))
+    Some(Handler::for_token(app, signed, named_session(&parts.headers), gone.clone()))
 }
 
 impl ServerHandler for Server {
@@ -288,25 +293,43 @@ impl ServerHandler for Server {
     }
 }
 
-/// The memories of all askers that come over HTTP, by token.
+/// Who comes over HTTP: a session, or where the protocol has none, a token. What one session of a token was shown says
+/// nothing about what another has read.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Connection {
+    pub(crate) tag: String,
+    pub(crate) session: Option<String>,
+}
+
+/// The memories of all askers that come over HTTP.
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<HashMap<String, Arc<Memory>>>);
+pub(crate) struct Memories(Mutex<HashMap<Connection, Arc<Memory>>>);
 
 impl Memories {
-    fn of(&self, tag: &str) -> Arc<Memory> {
+    fn map(&self) -> MutexGuard<'_, HashMap<Connection, Arc<Memory>>> {
         // A map is whole after any panic.
-        let mut memories = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(memories.entry(tag.to_owned()).or_default())
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, connection: Connection) -> Arc<Memory> {
+        Arc::clone(self.map().entry(connection).or_default())
+    }
+
+    /// This session will not come again. What it was shown may not have arrived.
+    pub(crate) fn lost(&self, connection: &Connection) -> Option<Arc<Memory>> {
+        self.map().remove(connection)
     }
 
     /// This asker has closed its session.
-    pub(crate) async fn parted(&self, tag: &str, store: &dyn Store) {
-        self.of(tag).parted(store).await;
+    pub(crate) async fn parted(&self, connection: &Connection, store: &dyn Store) {
+        if let Some(memory) = self.lost(connection) {
+            memory.parted(store).await;
+        }
     }
 
     /// The server has closed, and every answer that was under way is sent.
     pub(crate) async fn all_parted(&self, store: &dyn Store) {
-        let memories = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let memories = std::mem::take(&mut *self.map());
         for memory in memories.into_values() {
             memory.parted(store).await;
         }

@@ -85,6 +85,14 @@ impl<'a> Http<'a> {
         answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
+    /// Closes the session.
+    fn leave(&self) -> Answer {
+        let headers = self.headers("", None);
+        let headers: Vec<(&str, &str)> =
+            headers.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        self.server.request("DELETE", "/mcp", &headers, "")
+    }
+
     fn call(&self, tool: &str, arguments: &Value) -> Value {
         serde_json::from_str(&self.call_text(tool, arguments)).unwrap()
     }
@@ -362,15 +370,33 @@ fn a_secret_that_the_last_call_was_shown_is_erased_with_the_session_and_with_the
     };
     let client = Http::start(&server, &token);
     let first = shown(&client);
-    let bearer = format!("Bearer {token}");
-    let session = client.session.clone().unwrap();
-    let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", session.as_str())];
-    assert_eq!(server.request("DELETE", "/mcp", &headers, "").status, 204);
+    assert_eq!(client.leave().status, 204);
     assert_eq!(project.kept_secret(&first), None);
     let second = shown(&Http::stateless(&server, &token));
     server.signal("-TERM");
     assert_eq!(server.ended().code, Some(0));
     assert_eq!(project.kept_secret(&second), None);
+}
+
+#[test]
+fn a_secret_stays_for_its_session_whatever_else_comes_with_its_token() {
+    let project = Project::with_feature();
+    let server = Server::start_with(&project, &[], &[("AOP_MCP_WAIT_MS", "0")]);
+    let token = agent_token(&project, &["--feature-id", "shop"]);
+    let (asker, other) = (Http::start(&server, &token), Http::start(&server, &token));
+    let ask =
+        json!({"name": "ask_user", "arguments": secret_form(), "_meta": {"claudecode/toolUseId": "toolu_1"}});
+    let told = || mcp_client::envelope(&asker.request("tools/call", ask.clone()))["data"].clone();
+    let id = told()["question_id"].clone();
+    project.answer(id.as_str().unwrap(), r#"{"key": "s3cret"}"#).data();
+    assert_eq!(told()["answer"]["key"], "s3cret");
+    // Who says that it has arrived? The asker alone, by its next call.
+    Http::stateless(&server, &token).call("feature.list", &json!({}));
+    other.call("feature.list", &json!({}));
+    assert_eq!(other.leave().status, 204);
+    assert_eq!(told()["answer"]["key"], "s3cret");
+    asker.call("feature.list", &json!({}));
+    assert_eq!(project.kept_secret(&id), None);
 }
 
 #[test]
@@ -386,10 +412,7 @@ fn a_session_belongs_to_the_token_that_opened_it() {
     client.token = "wrong".into();
     client.post(&client.message("ping", json!({}))).refused(401, "unauthenticated");
     client.token = token;
-    let session = client.session.clone().unwrap();
-    let bearer = format!("Bearer {}", client.token);
-    let headers = [("Authorization", bearer.as_str()), ("Mcp-Session-Id", session.as_str())];
-    assert_eq!(server.request("DELETE", "/mcp", &headers, "").status, 204);
+    assert_eq!(client.leave().status, 204);
     assert_eq!(client.post(&client.message("ping", json!({}))).status, 404);
 }
 
