@@ -28,9 +28,6 @@ const LONE: &str = "answer";
 /// Tells the replies of this process apart.
 static REPLIES: AtomicU64 = AtomicU64::new(0);
 
-/// A form that nobody else is shown meanwhile.
-pub(super) struct Offer(pub(super) Dialogue);
-
 /// Questions whose form is on display, or was declined and is not shown again.
 #[derive(Default)]
 pub(super) struct Forms(Mutex<HashSet<QuestionId>>);
@@ -39,6 +36,16 @@ impl Forms {
     fn set(&self) -> MutexGuard<'_, HashSet<QuestionId>> {
         // A set of ids is whole after any panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It was declined.
+    pub(super) fn close(&self, id: &QuestionId) {
+        self.set().insert(id.clone());
+    }
+
+    /// Whether it is not shown now.
+    pub(super) fn is_closed(&self, id: &QuestionId) -> bool {
+        self.set().contains(id)
     }
 }
 
@@ -51,8 +58,7 @@ impl Handler {
     ) -> Result<Question, Refusal> {
         let mut wait = pin!(self.until_closed(asked, context));
         // A stateless client has had its form already.
-        let offer = if is_stateless(context) { None } else { self.offer(asked, context) };
-        let mut form = offer.map(|Offer(form)| form);
+        let mut form = if is_stateless(context) { None } else { self.offer(asked, context) };
         while let Some(open) = form.take() {
             let Some(mut shown) = show(asked, &open, context).await else { break };
             tokio::select! {
@@ -74,9 +80,9 @@ impl Handler {
 
     /// The form of an open question, if it is to be shown here and now: once at a time, and not after it was
     /// declined.
-    pub(super) fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Offer> {
+    fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Dialogue> {
         let form = self.dialogue(asked, context)?;
-        self.memory.forms.set().insert(asked.id.clone()).then_some(Offer(form))
+        self.memory.forms.set().insert(asked.id.clone()).then_some(form)
     }
 
     /// The form of an open question, for the client of whoever asked it.

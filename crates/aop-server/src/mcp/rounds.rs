@@ -1,11 +1,12 @@
 //! Forms under the stateless protocol (2026-07-28), where a server sends no requests: the call returns at once with
 //! the form, and the client makes the same call again with the reply. In between nothing is kept here but the
-//! question itself, so that any server may take the second call. The state that the client echoes is the question's
+//! question itself, so that any server may take the second call, and a form that was lost comes back with the same call.
+//! Only that one was declined is remembered, by this server. The state that the client echoes is the question's
 //! id, behind it whatever was accepted before where one round was not enough. It is trusted no further than a reply: it
 //! ties one to the question that was shown, and says nothing that the client could not have said in its replies.
 
 use super::Handler;
-use super::elicit::{Offer, elicitation, is_stateless};
+use super::elicit::{elicitation, is_stateless};
 use aop_ask::Dialogue;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
@@ -58,10 +59,18 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         if is_stateless(context) {
-            // A reply that is no answer closes the form; the question stays on every other surface.
+            let forms = &self.memory.forms;
             let form = match reply.earlier(&question.id) {
-                Some(earlier) => self.next_round(question, earlier, reply.form, context).await,
-                None => self.offer(question, context).and_then(|Offer(form)| hand_out(question, &form, &[])),
+                Some(earlier) => {
+                    let next = self.next_round(question, earlier, reply.form, context).await;
+                    if next.is_none() {
+                        // A reply that is no answer closes the form; the question stays on every other surface.
+                        forms.close(&question.id);
+                    }
+                    next
+                }
+                None if forms.is_closed(&question.id) => None,
+                None => self.dialogue(question, context).and_then(|form| hand_out(question, &form, &[])),
             };
             if let Some(form) = form {
                 return Ok(Told::Form(form));

@@ -150,10 +150,33 @@ fn a_stateless_form_that_is_declined_or_for_another_question_answers_nothing() {
     assert_eq!(state, question["question_id"]);
     let accepted = json!({"action": "accept", "content": {"answer": "right"}});
     let stray = stateless(&mut client, form_reply(&json!("q_01JAAAAAAAAAAAAAAAAAAAAAAA"), accepted));
+    assert_eq!(
+        client.answer_to(stray)["result"]["requestState"],
+        state,
+        "it is not used: the form comes again"
+    );
     let declined = stateless(&mut client, form_reply(&state, json!({"action": "decline"})));
     project.answer_to(&question, "left").data();
-    for call in [stray, declined] {
-        assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+    assert_eq!(envelope(&client.answer_to(declined))["data"]["answer"], "left");
+}
+
+#[test]
+fn a_stateless_form_that_was_lost_comes_back_with_the_same_call_until_it_is_declined() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp", "--wait-ms", "1"]));
+    let call = stateless(&mut client, json!({}));
+    let shown = client.answer_to(call)["result"].clone();
+    let state = shown["requestState"].clone();
+    let again = json!({});
+    let wait = json!({"name": "await_answer", "arguments": {"question_id": state}});
+    for call in [&again, &wait] {
+        let call = stateless(&mut client, call.clone());
+        assert_eq!(client.answer_to(call)["result"], shown);
+    }
+    for call in [&form_reply(&state, json!({"action": "decline"})), &again, &wait] {
+        let call = stateless(&mut client, call.clone());
+        let told = envelope(&client.answer_to(call))["data"].clone();
+        assert_eq!((&told["status"], &told["question_id"]), (&json!("pending"), &state));
     }
 }
 
