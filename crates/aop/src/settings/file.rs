@@ -11,6 +11,8 @@ pub(crate) struct Change {
     pub(crate) path: PathBuf,
     before: Option<String>,
     pub(crate) after: String,
+    /// Nothing is left in it that it would be kept for.
+    goes: bool,
 }
 
 impl Change {
@@ -18,7 +20,7 @@ impl Change {
     pub(crate) fn of(path: &Path, empty: &str) -> Result<Self, Refusal> {
         let before = read(path)?;
         let after = before.clone().filter(|text| !text.trim().is_empty()).unwrap_or_else(|| empty.to_owned());
-        Ok(Change { path: path.to_owned(), before, after })
+        Ok(Change { path: path.to_owned(), before, after, goes: false })
     }
 
     /// Changes the text. What cannot be understood is left alone.
@@ -35,6 +37,17 @@ impl Change {
             .fact("file", self.path.display().to_string())
         })?;
         Ok(self)
+    }
+
+    /// Removes the file when the change leaves this in it and nothing else. Where a link leads to it, somebody put it
+    /// there, and it stays.
+    pub(crate) fn or_gone(mut self, shell: &str) -> Self {
+        let held = self.before.as_deref().is_some_and(|text| !text.trim().is_empty());
+        if held && self.is_needed() && self.after == shell && !self.path.is_symlink() {
+            self.after.clear();
+            self.goes = true;
+        }
+        self
     }
 
     /// Whether anything is different.
@@ -54,7 +67,8 @@ impl Change {
         let head = before.iter().zip(&after).take_while(|(a, b)| a == b).count();
         let rest = before.len().min(after.len()) - head;
         let tail = before.iter().rev().zip(after.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
-        let mut diff = format!("--- {0}\n+++ {0}\n", self.path.display());
+        let path = self.path.display().to_string();
+        let mut diff = format!("--- {path}\n+++ {}\n", if self.goes { "/dev/null" } else { &path });
         let mut lines = |sign: char, lines: &[&str]| {
             lines.iter().for_each(|line| diff.push_str(&format!("{sign}{line}\n")));
         };
@@ -65,8 +79,8 @@ impl Change {
         diff
     }
 
-    /// Writes the file: beside it first, then in its place. Links are followed, rights are kept. A file that somebody
-    /// else changed meanwhile is not overwritten.
+    /// Writes the file: beside it first, then in its place, or removes it. Links are followed, rights are kept. A file
+    /// that somebody else changed meanwhile is not touched.
     pub(crate) fn write(&self) -> Result<(), Refusal> {
         let place = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let failed = |error: std::io::Error| {
@@ -76,6 +90,9 @@ impl Change {
         if read(&self.path)? != self.before {
             let message = format!("{} was changed by somebody else meanwhile", self.path.display());
             return Err(Refusal::new(ErrorCode::VersionConflict, message).hint("try again"));
+        }
+        if self.goes {
+            return fs::remove_file(&place).map_err(failed);
         }
         let folder = place.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;

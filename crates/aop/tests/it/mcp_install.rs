@@ -42,12 +42,42 @@ fn each_client_gets_what_it_needs_and_twice_is_once() {
     ] {
         assert!(codex.contains(line), "{codex}");
     }
-    for client in ["claude-code", "codex", "gemini"] {
-        project.run(&["mcp", "uninstall", client]).data();
+}
+
+#[test]
+fn a_file_that_install_made_goes_with_its_entry_and_any_other_stays() {
+    let files = [".claude.json", ".claude/settings.json", ".codex/config.toml", ".gemini/settings.json"];
+    let each = |project: &Project, command: &str, more: &[&str]| {
+        for client in ["claude-code", "codex", "gemini"] {
+            project.run(&[&["mcp", command, client], more].concat()).data();
+        }
+    };
+    let project = Project::new();
+    each(&project, "install", &["--role", "qa"]);
+    each(&project, "uninstall", &["--dry-run"]);
+    assert!(files.iter().all(|file| project.path(file).exists()), "a dry run changes nothing");
+    each(&project, "uninstall", &[]);
+    assert!(files.iter().all(|file| !project.path(file).exists()));
+    // Whoever made the file, with whatever is in it, has it afterwards.
+    let own = |file: &str| if file.ends_with("toml") { "# mine\n" } else { "{\"mine\": 1}\n" };
+    files.iter().for_each(|file| std::fs::write(project.path(file), own(file)).unwrap());
+    each(&project, "install", &[]);
+    each(&project, "uninstall", &[]);
+    for file in files {
+        let text = std::fs::read_to_string(project.path(file)).unwrap();
+        assert!(text.contains("mine") && !text.contains("\"aop\""), "{file}: {text}");
     }
-    assert_eq!(json_of(&project.path(".claude.json")), json!({"mcpServers": {}}));
-    assert_eq!(json_of(&project.path(".claude/settings.json")), json!({"permissions": {"allow": []}}));
-    assert_eq!(std::fs::read_to_string(project.path(".codex/config.toml")).unwrap(), "");
+    // Nothing of ours was in these, and where a link leads, somebody put it.
+    files.iter().for_each(|file| std::fs::write(project.path(file), "\n").unwrap());
+    each(&project, "uninstall", &[]);
+    assert!(files.iter().all(|file| project.path(file).exists()));
+    let linked = project.path(files[3]);
+    std::fs::rename(&linked, project.path("dotfile")).unwrap();
+    std::fs::write(project.path("dotfile"), "").unwrap();
+    std::os::unix::fs::symlink(project.path("dotfile"), &linked).unwrap();
+    each(&project, "install", &[]);
+    each(&project, "uninstall", &[]);
+    assert!(linked.exists() && linked.is_symlink());
 }
 
 #[test]

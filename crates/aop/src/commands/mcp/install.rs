@@ -24,7 +24,10 @@ const STORE: [&str; 3] = ["AOP_STORE", "PGUSER", "PGPASSWORD"];
 /// Where Codex has its entry, and what it lets through to it.
 const CODEX: [&str; 2] = ["mcp_servers", NAME];
 const ENV_VARS: &str = "env_vars";
-/// What Claude Code is allowed to call without asking.
+/// How a file of JSON that is not there begins.
+const EMPTY: &str = "{}\n";
+/// What Claude Code is allowed to call without asking, and where it has that.
+const ALLOW: [&str; 2] = ["permissions", "allow"];
 const ALLOWED: [&str; 2] = ["mcp__aop__ask_user", "mcp__aop__await_answer"];
 
 /// Which client, and where.
@@ -59,9 +62,8 @@ pub(super) fn install(global: &Global, args: &ClientArgs) -> CommandResult {
             Client::ClaudeCode => {
                 let [servers, permissions] = claude_files(global)?;
                 vec![
-                    Change::of(&servers, "{}\n")?.with(|text| put(text, &claude(&entry)))?,
-                    Change::of(&permissions, "{}\n")?
-                        .with(|text| jsonc::append(text, &["permissions", "allow"], &ALLOWED))?,
+                    Change::of(&servers, EMPTY)?.with(|text| put(text, &claude(&entry)))?,
+                    Change::of(&permissions, EMPTY)?.with(|text| jsonc::append(text, &ALLOW, &ALLOWED))?,
                 ]
             }
             Client::Codex => {
@@ -70,27 +72,33 @@ pub(super) fn install(global: &Global, args: &ClientArgs) -> CommandResult {
                 })?]
             }
             Client::Gemini => {
-                vec![Change::of(&gemini_file(global)?, "{}\n")?.with(|text| put(text, &gemini(&entry)))?]
+                vec![Change::of(&gemini_file(global)?, EMPTY)?.with(|text| put(text, &gemini(&entry)))?]
             }
         };
     finish(args, &changes, "installed")
 }
 
-/// Takes it out again. Files that are not there are not made.
+/// Takes it out again. Files that are not there are not made, and one that `install` made goes when nothing else stands
+/// in it.
 pub(super) fn uninstall(global: &Global, args: &ClientArgs) -> CommandResult {
     let client = client(&args.client)?;
     let without = |text: &str| jsonc::remove(text, &["mcpServers", NAME]);
+    let ask_again = |text: &str| jsonc::take(text, &ALLOW, &ALLOWED);
+    // What is left of a file that holds nothing but ours.
+    let shell = put(EMPTY, &json!({})).and_then(|text| without(&text)).unwrap_or_default();
+    let asking = jsonc::append(EMPTY, &ALLOW, &ALLOWED).and_then(|text| ask_again(&text)).unwrap_or_default();
     let changes = match client {
         Client::ClaudeCode => {
             let [servers, permissions] = claude_files(global)?;
             vec![
-                Change::of(&servers, "{}\n")?.with(without)?,
-                Change::of(&permissions, "{}\n")?
-                    .with(|text| jsonc::take(text, &["permissions", "allow"], &ALLOWED))?,
+                Change::of(&servers, EMPTY)?.with(without)?.or_gone(&shell),
+                Change::of(&permissions, EMPTY)?.with(ask_again)?.or_gone(&asking),
             ]
         }
-        Client::Codex => vec![Change::of(&codex_file(global)?, "")?.with(|text| toml::remove(text, CODEX))?],
-        Client::Gemini => vec![Change::of(&gemini_file(global)?, "{}\n")?.with(without)?],
+        Client::Codex => {
+            vec![Change::of(&codex_file(global)?, "")?.with(|text| toml::remove(text, CODEX))?.or_gone("")]
+        }
+        Client::Gemini => vec![Change::of(&gemini_file(global)?, EMPTY)?.with(without)?.or_gone(&shell)],
     };
     let there: Vec<Change> = changes.into_iter().filter(Change::exists).collect();
     finish(args, &there, "uninstalled")
