@@ -20,7 +20,7 @@ mod wait;
 pub use http::openapi::document as openapi;
 pub use http::tls::TlsFiles;
 pub use serve::{Ended, Ready, Serve, serve_http};
-pub use stdio::serve_stdio;
+pub use stdio::{refuse_stdio, serve_stdio};
 
 use aop_kernel::question::EngineRef;
 use aop_kernel::role::Caller;

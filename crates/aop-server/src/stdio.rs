@@ -5,9 +5,9 @@ use crate::Door;
 use crate::mcp::{Handler, Server};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Files;
-use rmcp::ServiceExt;
-use rmcp::service::{QuitReason, ServerInitializeError};
+use rmcp::service::{QuitReason, RunningService, ServerInitializeError};
 use rmcp::transport::io::stdio_pipes;
+use rmcp::{RoleServer, ServiceExt};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,14 +17,23 @@ use tokio::sync::watch;
 
 /// Serves until the client closes standard input.
 pub fn serve_stdio(door: Door) -> Result<(), Refusal> {
+    to_the_end(async {
+        let (reader, writer) = stdio_pipes();
+        serve(door, reader, writer).await
+    })
+}
+
+/// The same where there is nothing to serve: the client sees the tools, and every call is refused like this.
+pub fn refuse_stdio(refusal: Refusal) -> Result<(), Refusal> {
+    to_the_end(async { departure(Server::Refusing(refusal).serve(stdio_pipes()).await).await.map(|_| ()) })
+}
+
+fn to_the_end(server: impl Future<Output = Result<(), Refusal>>) -> Result<(), Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}")))?;
-    let end = runtime.block_on(async {
-        let (reader, writer) = stdio_pipes();
-        serve(door, reader, writer).await
-    });
+    let end = runtime.block_on(server);
     // Where standard input is no pipe, a thread may still be reading it; nobody waits for that thread.
     runtime.shutdown_background();
     end
@@ -42,23 +51,26 @@ pub(crate) async fn serve(
     let handler = Handler::new(door, closed);
     let memory = handler.memory();
     let server = Server::Process(Box::new(handler));
-    let end = match server.serve((UntilEnd { reader, gone }, writer)).await {
-        Ok(running) => match running.waiting().await {
-            Ok(QuitReason::Closed) => {
-                memory.parted(store.as_ref()).await;
-                Ok(())
-            }
-            Ok(_) => Ok(()),
-            Err(error) => Err(failed(&error)),
-        },
-        // A client that looks in and leaves again is no failure.
-        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(failed(&error)),
-    };
+    let end = departure(server.serve((UntilEnd { reader, gone }, writer)).await).await;
+    if matches!(end, Ok(Some(QuitReason::Closed))) {
+        memory.parted(store.as_ref()).await;
+    }
     if let Some(files) = files {
         files.finish().await;
     }
-    end
+    end.map(|_| ())
+}
+
+/// How the client left, if it had come.
+async fn departure(
+    begun: Result<RunningService<RoleServer, Server>, ServerInitializeError>,
+) -> Result<Option<QuitReason>, Refusal> {
+    match begun {
+        Ok(running) => running.waiting().await.map(Some).map_err(|error| failed(&error)),
+        // A client that looks in and leaves again is no failure.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(None),
+        Err(error) => Err(failed(&error)),
+    }
 }
 
 fn failed(error: &dyn std::error::Error) -> Refusal {

@@ -40,7 +40,6 @@ use tokio::sync::watch;
 const SURFACE: &str = "mcp";
 
 /// Calls in somebody's name.
-#[derive(Clone)]
 pub(crate) struct Handler {
     service: Service,
     caller: Caller,
@@ -222,14 +221,24 @@ pub(crate) enum Server {
     Process(Box<Handler>),
     /// Whoever has a token.
     Http(Arc<App>),
+    /// A client that there is nothing for: it sees the tools, and every call is told why.
+    Refusing(Refusal),
 }
 
 impl Server {
-    fn handler(&self, context: &RequestContext<RoleServer>) -> Result<Handler, ErrorData> {
+    async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
         match self {
-            Server::Process(handler) => Ok((**handler).clone()),
-            Server::Http(app) => over_http(app, &context.extensions)
-                .ok_or_else(|| ErrorData::internal_error("the request has lost its credential", None)),
+            Server::Process(handler) => Ok(handler.call(request, context).await),
+            Server::Http(app) => {
+                let handler = over_http(app, &context.extensions)
+                    .ok_or_else(|| ErrorData::internal_error("the request has lost its credential", None))?;
+                Ok(handler.call(request, context).await)
+            }
+            Server::Refusing(refusal) => Ok(outcome::result(Err(refusal.clone())).into()),
         }
     }
 }
@@ -273,7 +282,7 @@ impl ServerHandler for Server {
         if !catalog::knows(&request.name) {
             return Err(outcome::protocol_error(&catalog::unknown(&request.name)));
         }
-        Ok(self.handler(&context)?.call(request, &context).await)
+        self.call(request, &context).await
     }
 
     /// What the protocol library cannot read as one of its own requests comes here, also a call whose arguments

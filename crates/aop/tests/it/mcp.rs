@@ -110,7 +110,25 @@ fn roles_that_may_answer_are_refused_at_the_door() {
         assert!(run.stderr.contains("forbidden_for_role") && run.stderr.contains("token"), "{run:?}");
     }
     assert_eq!(project.run(&["mcp", "--role", "king"]).code, Some(2));
-    assert!(Project::empty().run(&["mcp"]).stderr.contains("no_project"));
+}
+
+#[test]
+fn where_there_is_no_project_the_tools_are_listed_and_every_call_says_so() {
+    let project = Project::empty();
+    let silent = project.run(&["mcp"]);
+    assert_eq!((silent.code, silent.stdout.as_str()), (Some(1), ""));
+    assert!(silent.stderr.contains("no_project"), "{silent:?}");
+    let mut client = Client::start(&project, &[]);
+    let listed = client.request("tools/list", json!({}))["result"]["tools"].as_array().unwrap().len();
+    assert_eq!(listed, TOOLS.len() + 2);
+    for (tool, arguments) in [("ask_user", json!({"prompt": "Which?"})), ("feature.list", json!({}))] {
+        let hint = client.refused(tool, &arguments, "no_project")["details"]["hint"].clone();
+        assert!(hint.as_str().unwrap().contains("aop init"), "{hint}");
+    }
+    let unknown = client.request("tools/call", json!({"name": "feature.destroy", "arguments": {}}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    assert_eq!(client.close().code, Some(1));
+    assert!(crate::support::tree(project.root()).is_empty(), "and nothing is written");
 }
 
 #[test]

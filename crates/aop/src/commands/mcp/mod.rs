@@ -14,7 +14,7 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_server::tokens::{self, Bearer};
-use aop_server::{Door, EngineTurn, serve_stdio};
+use aop_server::{Door, EngineTurn, refuse_stdio, serve_stdio};
 use clap::Subcommand;
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -74,7 +74,14 @@ pub(crate) fn run(global: &Global, args: &McpArgs) -> CommandResult {
         Err(refusal) => {
             talk(&format!("aop mcp: {} ({})", refusal.message, refusal.code));
             talk(&format!("hint: {}", refusal.hint));
-            Ok(Reply::printed().exit(refusal.code.exit_code() as u8))
+            let exit = refusal.code.exit_code() as u8;
+            if refusal.code == ErrorCode::NoProject && !std::io::stdin().is_terminal() {
+                // A client may have this server for every folder. It shows no broken one here, and its model can tell
+                // its user what is missing.
+                let hint = format!("{} Then start this client anew.", refusal.hint);
+                refuse_stdio(refusal.hint(hint))?;
+            }
+            Ok(Reply::printed().exit(exit))
         }
     }
 }
