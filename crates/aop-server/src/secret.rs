@@ -15,7 +15,7 @@ pub(crate) fn random() -> Result<String, Refusal> {
     getrandom::fill(&mut bytes).map_err(|error| {
         Refusal::new(ErrorCode::Internal, format!("the system gives no random numbers: {error}"))
     })?;
-    Ok(hexadecimal(&bytes))
+    Ok(hexadecimal(bytes))
 }
 
 impl Sealed {
@@ -26,7 +26,7 @@ impl Sealed {
 
     /// As it stands in the store.
     pub(crate) fn to_hex(&self) -> String {
-        hexadecimal(&self.0)
+        hexadecimal(self.0)
     }
 
     /// Whether this text is the secret.
