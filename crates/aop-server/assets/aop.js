@@ -188,6 +188,20 @@
     const radio = other && $("input[type=radio]", other);
     if (radio && event.target.matches("textarea, input[type=password]") && event.target.value.trim()) radio.checked = true;
   });
+  // A password field would drop the line ends of a key that is pasted. As on a terminal, the last one is no part of it.
+  form?.addEventListener("paste", (event) => {
+    const at = event.target, text = event.clipboardData.getData("text/plain").replace(/[\r\n]+$/, "");
+    if (!at.matches("input[type=password]") || !/[\r\n]/.test(text)) return;
+    event.preventDefault();
+    const lines = document.createElement("textarea");
+    [...at.attributes].forEach(({ name, value }) => { if (name !== "type") lines.setAttribute(name, value); });
+    lines.className = "secret";
+    lines.value = at.value;
+    lines.setRangeText(text, at.selectionStart, at.selectionEnd, "end");
+    at.replaceWith(lines);
+    lines.focus();
+    lines.dispatchEvent(new Event("input", { bubbles: true }));
+  });
   form?.addEventListener("submit", (event) => {
     if (form.dataset.sent) { event.preventDefault(); return; }
     form.dataset.sent = "yes";

@@ -3,7 +3,7 @@
 
 use crate::browser::{Browser, Seat};
 use crate::http_client::Server;
-use crate::support::Project;
+use crate::support::{Project, wait};
 use serde_json::{Value, json};
 
 fn project() -> Project {
@@ -107,6 +107,39 @@ fn every_kind_of_question_is_answered_with_a_mouse() {
 #[test]
 fn every_kind_of_question_is_answered_without_a_script() {
     answers_every_kind(Seat::WithoutScript, "without-script");
+}
+
+#[test]
+fn a_secret_that_is_pasted_keeps_its_lines_and_stays_masked() {
+    let project = Project::new();
+    let field = |id: &str, secret: bool| json!({"id": id, "header": id, "question": "Which?", "kind": "free_text", "required": true, "secret": secret});
+    let spec = json!({"version": 1, "topic": "t", "questions": [field("note", false), field("key", true)]});
+    std::fs::write(project.path("spec.json"), spec.to_string()).unwrap();
+    let asking = project.spawn(&["ask", "Set it up", "--spec", "spec.json"]);
+    let id = project.opened_question()["question_id"].as_str().unwrap().to_owned();
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    let edit = |commands: &[&str]| {
+        browser.devtools(
+            "Input.dispatchKeyEvent",
+            &json!({"type": "keyDown", "key": "Insert", "commands": commands}),
+        );
+        browser.devtools("Input.dispatchKeyEvent", &json!({"type": "keyUp", "key": "Insert"}));
+    };
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", "-- BEGIN --\nabc\n-- END --\n");
+    edit(&["selectAll", "copy"]);
+    browser.click("input[type=password]");
+    edit(&["paste"]);
+    assert_eq!(browser.value("textarea.secret"), "-- BEGIN --\nabc\n-- END --");
+    assert!(!browser.has("input[type=password]"));
+    let masked = browser
+        .script("return getComputedStyle(document.querySelector('textarea.secret')).webkitTextSecurity");
+    assert_eq!(masked, "disc");
+    browser.picture("secret-of-several-lines");
+    browser.click("#answer button.main");
+    browser.until_text("#outcome", "Kept secret");
+    assert_eq!(wait(asking).data()["answer"]["key"], "-- BEGIN --\nabc\n-- END --");
 }
 
 #[test]
