@@ -3,6 +3,7 @@
 //! Validators do not stop at the first mistake. They walk the document with a [`Report`], note what they
 //! find, and go on, so that an author repairs a file in one round.
 
+use crate::is_blank;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -47,9 +48,21 @@ pub fn render(violations: &[Violation]) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     violations: Vec<Violation>,
+    /// The document was taken once, when less counted as blank.
+    is_taken: bool,
 }
 
 impl Report {
+    /// For a document that was taken before, maybe by an earlier version.
+    pub(crate) fn of_taken() -> Self {
+        Report { is_taken: true, ..Report::default() }
+    }
+
+    /// Whether a text says nothing.
+    pub(crate) fn is_blank(&self, text: &str) -> bool {
+        if self.is_taken { text.trim_start().is_empty() } else { is_blank(text) }
+    }
+
     /// Notes a violation.
     pub(crate) fn add(
         &mut self,

@@ -14,8 +14,7 @@ const QUESTION_KEYS: [&str; 9] =
 const OPTION_KEYS: [&str; 4] = ["label", "description", "preview", "cluster"];
 
 /// Checks a whole document.
-pub(super) fn spec(document: Value) -> Result<QuestionSpec, Vec<Violation>> {
-    let mut report = Report::default();
+pub(super) fn spec(document: Value, mut report: Report) -> Result<QuestionSpec, Vec<Violation>> {
     let parts = document_parts(&mut report, &document);
     let (version, topic, questions) = report.finish(parts)?;
     Ok(QuestionSpec { document, version, topic, questions })

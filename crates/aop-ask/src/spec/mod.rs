@@ -11,7 +11,7 @@ pub(crate) use check::is_snake_case;
 
 use crate::answer::{AnswerValue, Answers};
 use crate::json;
-use crate::violation::Violation;
+use crate::violation::{Report, Violation};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ impl QuestionSpec {
     /// # Errors
     /// Every rule the document breaks.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Violation>> {
-        check::spec(json::read(bytes)?)
+        check::spec(json::read(bytes)?, Report::default())
     }
 
     /// Reads a spec from a JSON value.
@@ -77,7 +77,7 @@ impl QuestionSpec {
     /// Every rule the document breaks.
     pub fn from_json(value: &Value) -> Result<Self, Vec<Violation>> {
         json::check_depth(value)?;
-        check::spec(value.clone())
+        check::spec(value.clone(), Report::default())
     }
 
     /// The document exactly as it was read, comments included.
@@ -225,10 +225,12 @@ impl Serialize for QuestionSpec {
     }
 }
 
+/// Reads a record back. What was taken once stays readable, whatever is asked of new documents.
 impl<'de> Deserialize<'de> for QuestionSpec {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        QuestionSpec::from_json(&value).map_err(|violations| {
+        let taken = json::check_depth(&value).and_then(|()| check::spec(value, Report::of_taken()));
+        taken.map_err(|violations| {
             D::Error::custom(format!("invalid question spec: {}", crate::violation::render(&violations)))
         })
     }

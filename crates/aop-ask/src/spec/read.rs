@@ -1,7 +1,6 @@
 //! Reads single members of a document and complains about each mistake in one way, for all validators of
 //! the crate.
 
-use crate::is_blank;
 use crate::violation::{Report, join, nearest, show};
 use serde_json::{Map, Value};
 
@@ -70,7 +69,7 @@ pub(crate) fn text(report: &mut Report, path: &str, map: &Map<String, Value>, ke
     let value = member(report, path, map, key)?;
     match value.as_str() {
         // Pointers are only put together for complaints; most documents deserve none.
-        Some(text) if !is_blank(text) => Some(text.to_owned()),
+        Some(text) if !report.is_blank(text) => Some(text.to_owned()),
         Some(_) => {
             let hint = "write something that people can read";
             report.add("blank", &join(path, key), format!("{key} is blank"), hint);

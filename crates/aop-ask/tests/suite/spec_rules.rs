@@ -15,6 +15,18 @@ fn seed_000_scenario_a_platform_binding_gate_is_representable() {
 }
 
 #[test]
+fn what_was_taken_once_is_read_back_although_it_would_be_refused_now() {
+    let mut document = platform();
+    document["questions"][0]["options"][0]["description"] = json!("\u{200b}");
+    let refused = QuestionSpec::from_json(&document).unwrap_err();
+    assert_eq!(refused.iter().map(|found| found.code).collect::<Vec<_>>(), ["blank"]);
+    let read = serde_json::from_value::<QuestionSpec>(document.clone()).unwrap();
+    assert_eq!(read.to_json(), document);
+    document["questions"][0]["options"][0]["description"] = json!(" ");
+    serde_json::from_value::<QuestionSpec>(document).unwrap_err();
+}
+
+#[test]
 fn a_document_round_trips_exactly_with_comments_and_key_order() {
     let text = r#"{"_why":"first","topic":"t","version":3,"questions":[{"required":false,"id":"a","_n":[1],"header":"H","question":"Q?","kind":"single_choice","allow_other":false,"options":[{"description":"d","label":"L","preview":"","cluster":"c","_x":null}],"secret":false}]}"#;
     let spec = QuestionSpec::parse(text.as_bytes()).unwrap();
