@@ -2,7 +2,8 @@
 
 /// Whether nothing of a text is seen.
 pub fn is_blank(text: &str) -> bool {
-    text.chars().all(|sign| sign.is_whitespace() || is_ignorable(sign))
+    text.chars()
+        .all(|sign| sign.is_whitespace() || sign.is_control() || sign == '\u{2800}' || is_ignorable(sign))
 }
 
 /// Whether a sign is drawn as nothing where nothing obeys it: `Default_Ignorable_Code_Point` of Unicode.
@@ -19,7 +20,8 @@ mod tests {
 
     #[test]
     fn a_text_of_signs_that_nobody_sees_is_blank() {
-        for text in ["", " \n\t", "\u{200b}\u{2060}", "\u{a0}\u{feff} \u{3164}", "\u{e0041}"] {
+        for text in ["", " \n\t", "\u{200b}\u{2060}", "\u{a0}\u{feff} \u{3164}", "\u{e0041}", "\u{8}\u{2800}"]
+        {
             assert!(is_blank(text), "{text:?}");
         }
         for text in ["a", "\u{200b}.", "⚠\u{fe0f}", "0"] {

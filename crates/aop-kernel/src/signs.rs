@@ -19,7 +19,10 @@ fn hides(sign: char) -> bool {
 
 /// Whether this sign has the one before it drawn as a picture. Behind a picture it hides nothing.
 fn draws(sign: char, (before, _): Around) -> bool {
-    sign == '\u{fe0f}' && !before.is_ascii() && !before.is_alphanumeric() && !hides(before)
+    sign == '\u{fe0f}'
+        && matches!(before, '©' | '®' | '‼' | '⁉' | '™' | 'ℹ' | '\u{2190}'..='\u{21ff}' | '\u{2300}'..='\u{23ff}'
+            | '\u{2460}'..='\u{27bf}' | '\u{2900}'..='\u{297f}' | '\u{2b00}'..='\u{2bff}' | '〰' | '〽' | '㊗' | '㊙'
+            | '\u{1f000}'..='\u{1faff}')
 }
 
 /// A text that turns no direction.
@@ -124,6 +127,12 @@ mod tests {
             ("allow\nonce", "allow⟨U+000A⟩once"),
         ] {
             assert_eq!(label(spaced), shown);
+        }
+        for hiding in ["allow…\u{fe0f}", "allowe\u{301}\u{fe0f}", "allow–\u{fe0f}"] {
+            assert!(
+                label(hiding).ends_with("⟨U+FE0F⟩") && visible(hiding).ends_with("⟨U+FE0F⟩"),
+                "{hiding:?}"
+            );
         }
         for plain in ["می\u{200c}خواهم", "👩\u{200d}💻", "❤\u{fe0f}\u{200d}🔥", "allow once", "שלום"]
         {

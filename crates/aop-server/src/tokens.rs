@@ -3,6 +3,7 @@
 //! an agent's may ask for its feature and read it, and nothing more.
 
 use crate::secret::{Sealed, random};
+use aop_ask::is_blank;
 use aop_kernel::ids::{FeatureId, quoted};
 use aop_kernel::lifecycle::feature_not_found;
 use aop_kernel::role::{Caller, Role};
@@ -261,7 +262,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
             .hint("a name is shown with every answer: give a person's or a program's name")
             .fact("argument", "name")
     };
-    if name.trim().is_empty() {
+    if is_blank(name) {
         return Err(wrong("is blank"));
     }
     if name.trim_start().to_ascii_lowercase().starts_with("policy:") {

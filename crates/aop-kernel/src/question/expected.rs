@@ -174,7 +174,7 @@ impl ExpectedAnswer {
             },
             AnswerKind::Json => match answer {
                 Value::Null => reasons.push("null is no answer".into()),
-                Value::String(text) if text.trim().is_empty() => reasons.push("the text is blank".into()),
+                Value::String(text) if is_blank(text) => reasons.push("the text is blank".into()),
                 _ => {}
             },
             AnswerKind::Form => match spec {

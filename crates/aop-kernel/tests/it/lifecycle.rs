@@ -121,7 +121,7 @@ fn blank_is_never_an_answer_to_any_kind_of_question() {
     ] {
         let asks = question(json!({"question_type": "risk_ack", "expected_answer": expected}));
         let state = after(feature(), Tool::QuestionCreate, &asks, 1, HumanInput::default());
-        for blank in [json!(null), json!(""), json!(" \n\u{a0}")] {
+        for blank in [json!(null), json!(""), json!(" \n\u{a0}"), json!("\u{200b}\u{2060}")] {
             let input =
                 json!({"feature_id": "a", "question_id": id(1), "answered_by": "ann", "answer": blank});
             let refused = decide(&state, Tool::QuestionAnswer, &input, 2, HumanInput::default()).unwrap_err();
