@@ -9,6 +9,7 @@ use super::{Page, Trouble, markdown, page};
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
+use aop_ask::is_blank;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
 use aop_kernel::question::{Asked, Question, QuestionState, ResolutionMode};
@@ -34,7 +35,7 @@ const FIRST_PAGE: usize = 3 * LINES;
 const LAST_PAGE: usize = FIRST_PAGE << 8;
 /// Questions that were asked again are followed so far back.
 const CHAIN: usize = 5;
-/// A detail is shown up to this length.
+/// A detail is shown up to this length, where nothing is allowed by it.
 const DETAIL: usize = 8_000;
 /// The title for an answer that nobody's came before.
 const TOO_LATE: &str = "Your answer came too late";
@@ -265,26 +266,21 @@ fn details(asked: &Asked) -> Vec<(String, String)> {
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),
         Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !text.trim().is_empty(),
+        Value::String(text) => !is_blank(text),
         Value::Bool(_) | Value::Number(_) => true,
     };
     let own = ["context", "required_fields", "ui_hints"].into_iter().filter_map(|key| {
         let value = asked.interaction.as_ref()?.get(key).filter(says)?;
-        Some((key.to_owned(), detail(value)))
+        Some((key, value))
     });
-    let given = asked.details.iter().flatten().map(|(key, value)| (key.clone(), detail(value)));
-    let all = given.chain(own);
-    if asked.question_type.grants() {
-        // What is allowed may stand here alone.
-        all.map(|(key, text)| (visible(&key), visible(&text))).collect()
-    } else {
-        all.collect()
-    }
-}
-
-fn detail(value: &Value) -> String {
-    let text = value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
-    words::cut(&text, DETAIL)
+    let given = asked.details.iter().flatten().map(|(key, value)| (key.as_str(), value));
+    let text = |value: &Value| value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
+    let shown = |(key, value): (&str, &Value)| match asked.question_type.grants() {
+        // What is allowed may stand here alone: all of it is shown.
+        true => (visible(key), visible(&text(value))),
+        false => (key.to_owned(), words::cut(&text(value), DETAIL)),
+    };
+    given.chain(own).map(shown).collect()
 }
 
 #[cfg(test)]
@@ -330,5 +326,15 @@ mod tests {
         let names: Vec<&str> = details.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["a", "context", "required_fields"]);
         assert!(details[1].1.contains("x.rs") && details[2].1.contains("\"key\""), "{details:?}");
+    }
+
+    #[test]
+    fn the_details_of_what_is_allowed_are_shown_to_their_end() {
+        let input = json!({"input": {"note": "x".repeat(2 * DETAIL), "sql": "DROP TABLE users"}});
+        for (kind, is_whole) in [("permission_override", true), ("risk_ack", true), ("clarification", false)]
+        {
+            let details = details(&asked(json!({"question_type": kind, "details": input})));
+            assert_eq!(details[0].1.contains("DROP TABLE users"), is_whole, "{kind}");
+        }
     }
 }
