@@ -81,10 +81,16 @@ async fn serve(
     {
         app.memories.lost(&forgotten);
     }
-    if let Some(closed) = session.filter(|_| method == Method::DELETE) {
+    // The protocol library ends a session that nothing comes from for some minutes; its client opens another.
+    let is_over = response.status() == StatusCode::NOT_FOUND;
+    if let Some(closed) = session.filter(|_| is_over || method == Method::DELETE) {
         owners.closed(&closed);
         let connection = Connection { tag, session: Some(closed) };
-        app.memories.parted(&connection, app.service.store.as_ref()).await;
+        if method == Method::DELETE {
+            app.memories.parted(&connection, app.service.store.as_ref()).await;
+        } else {
+            app.memories.lost(&connection);
+        }
         if response.status() == StatusCode::ACCEPTED {
             // It is closed, not going to be; the official Python SDK takes "accepted" for a failure.
             *response.status_mut() = StatusCode::NO_CONTENT;

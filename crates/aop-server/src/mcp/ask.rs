@@ -173,8 +173,11 @@ impl Handler {
         }
         let secret = self.reveal(question).await?;
         let envelope = Envelope::success(&words::told(question, secret));
-        // What others of the feature are told, the asker has yet to be told.
-        if !question.is_open() && self.speaks_for_asker(question, context) {
+        // What others of the feature are told, a client that asks by what it says has yet to be told. Whoever asked by
+        // another way repeats no call, and has the end now.
+        let is_told = self.speaks_for_asker(question, context)
+            || (self.is_asker(question) && !is_session(&question.asked.session_id));
+        if !question.is_open() && is_told {
             self.service.store.deliver(subject(&question.id), SURFACE.to_owned(), 1).await?;
         }
         Ok(envelope)
@@ -204,6 +207,11 @@ fn client_name(context: &RequestContext<RoleServer>) -> String {
     let name = context.client_info().map(|info| info.name).unwrap_or_default();
     let name: String = name.chars().filter(|sign| !sign.is_control()).take(80).collect();
     if name.trim().is_empty() { SURFACE.to_owned() } else { format!("{SURFACE}-{}", name.trim()) }
+}
+
+/// Whether a session in a record is that of a client of this protocol.
+fn is_session(session: &str) -> bool {
+    session.strip_prefix(SURFACE).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '@']))
 }
 
 /// The process that started this one: the client. It outlives a server that it starts again.

@@ -312,35 +312,75 @@ pub(crate) struct Connection {
 
 /// The memories of all askers that come over HTTP.
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<HashMap<Connection, Arc<Memory>>>);
+pub(crate) struct Memories(Mutex<Askers>);
+
+#[derive(Default)]
+struct Askers {
+    here: HashMap<Connection, Arc<Memory>>,
+    /// The sessions that ended without a word, by their token: its next one goes on where they were.
+    lost: HashMap<String, Vec<Arc<Memory>>>,
+}
 
 impl Memories {
-    fn map(&self) -> MutexGuard<'_, HashMap<Connection, Arc<Memory>>> {
-        // A map is whole after any panic.
+    fn askers(&self) -> MutexGuard<'_, Askers> {
+        // Maps are whole after any panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn of(&self, connection: Connection) -> Arc<Memory> {
-        Arc::clone(self.map().entry(connection).or_default())
+        let mut askers = self.askers();
+        if let Some(memory) = askers.here.get(&connection) {
+            return Arc::clone(memory);
+        }
+        let memory = Arc::<Memory>::default();
+        for lost in askers.lost.remove(&connection.tag).unwrap_or_default() {
+            memory.secrets.inherit(&lost.secrets);
+        }
+        askers.here.insert(connection, Arc::clone(&memory));
+        memory
     }
 
-    /// This session will not come again. What it was shown may not have arrived.
-    pub(crate) fn lost(&self, connection: &Connection) -> Option<Arc<Memory>> {
-        self.map().remove(connection)
+    /// This session has ended without a word. What it was shown may not have arrived.
+    pub(crate) fn lost(&self, connection: &Connection) {
+        let mut askers = self.askers();
+        if let Some(memory) = askers.here.remove(connection) {
+            askers.lost.entry(connection.tag.clone()).or_default().push(memory);
+        }
     }
 
     /// This asker has closed its session.
     pub(crate) async fn parted(&self, connection: &Connection, store: &dyn Store) {
-        if let Some(memory) = self.lost(connection) {
+        let memory = self.askers().here.remove(connection);
+        if let Some(memory) = memory {
             memory.parted(store).await;
         }
     }
 
     /// The server has closed, and every answer that was under way is sent.
     pub(crate) async fn all_parted(&self, store: &dyn Store) {
-        let memories = std::mem::take(&mut *self.map());
-        for memory in memories.into_values() {
+        let Askers { here, lost } = std::mem::take(&mut *self.askers());
+        for memory in here.into_values().chain(lost.into_values().flatten()) {
             memory.parted(store).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aop_kernel::ids::QuestionId;
+
+    #[test]
+    fn what_a_session_that_ended_by_itself_was_shown_goes_to_the_next() {
+        let memories = Memories::default();
+        let id = QuestionId::from_ulid("01ARZ3NDEKTSV4RRFFQ69G5FAV").unwrap();
+        let of = |tag: &str, session: &str| Connection { tag: tag.into(), session: Some(session.into()) };
+        let shown = |connection: Connection| memories.of(connection).secrets.take();
+        memories.of(of("t", "one")).secrets.show(&id);
+        assert!(shown(of("t", "two")).is_empty(), "it is here");
+        memories.lost(&of("t", "one"));
+        assert!(shown(of("u", "three")).is_empty(), "another token");
+        assert!(shown(of("t", "two")).is_empty(), "it has read nothing of that");
+        assert_eq!(shown(of("t", "four")).into_iter().collect::<Vec<_>>(), [id]);
     }
 }

@@ -36,6 +36,16 @@ impl Secrets {
         self.known().asked.insert(id.clone());
     }
 
+    /// The asker has been sent it.
+    pub(super) fn show(&self, id: &QuestionId) {
+        self.known().shown.insert(id.clone());
+    }
+
+    /// Takes over what another was shown.
+    pub(super) fn inherit(&self, other: &Secrets) {
+        self.known().shown.extend(other.take());
+    }
+
     /// What was shown before the call that is being made now.
     pub(super) fn take(&self) -> HashSet<QuestionId> {
         std::mem::take(&mut self.known().shown)
@@ -67,7 +77,7 @@ impl Handler {
         let secret = self.service.store.reveal(question.id.clone()).await?;
         // Another client of the same role may be the asker, started anew, or may not: the asker still wants it then.
         if self.has_asked(question) {
-            self.memory.secrets.known().shown.insert(question.id.clone());
+            self.memory.secrets.show(&question.id);
         }
         Ok(secret)
     }

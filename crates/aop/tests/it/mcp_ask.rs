@@ -304,6 +304,19 @@ fn nobody_but_the_asker_uses_up_its_answer() {
 }
 
 #[test]
+fn an_agent_that_asked_with_another_tool_has_been_told_when_it_waited() {
+    let project = Project::with_feature();
+    let id = json!(project.ask("one"));
+    project.answer(id.as_str().unwrap(), "yes").data();
+    let bound = ["--feature-id", "shop", "--wait-ms", "0"];
+    for (role, told) in [("qa", false), ("builder", true)] {
+        let mut client = Client::start(&project, &[&bound[..], &["--role", role]].concat());
+        assert_eq!(client.data("await_answer", &json!({"question_id": id}))["answer"], "yes");
+        assert_eq!(project.was_told(&id), told, "{role}");
+    }
+}
+
+#[test]
 fn whoever_waits_with_the_id_after_its_server_was_started_anew_has_been_told() {
     let project = Project::with_feature();
     let bound = ["--feature-id", "shop", "--wait-ms", "0"];

@@ -188,6 +188,16 @@ impl Project {
         runtime.block_on(aop_store::Store::reveal(&store, id)).unwrap()
     }
 
+    /// Whether the end of a question was handed over to its asker over MCP.
+    pub(crate) fn was_told(&self, question: &Value) -> bool {
+        let clock = std::sync::Arc::new(aop_store::SystemClock);
+        let store = aop_store::SqliteStore::open(&self.path(".aop"), clock).unwrap();
+        let subject = format!("told:{}", question.as_str().unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let claim = aop_store::Store::claim(&store, subject, "mcp".into(), 1);
+        runtime.block_on(claim).unwrap().state == aop_store::ClaimState::Delivered
+    }
+
     /// Everything is as it should be.
     pub(crate) fn assert_healthy(&self) {
         let doctor = self.run(&["doctor"]);
