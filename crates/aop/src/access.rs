@@ -77,11 +77,14 @@ const COMMANDS: &[(&str, For)] = &[
     ("scripted", For::All),
 ];
 
-/// The commands by which a question can be asked. The servers among them say so call by call.
-const ASK: [&str; 3] = ["ask", "packet ask", "tool call"];
+/// The commands that ask. Those by which anything can be called say so call by call.
+const ASK: [&str; 2] = ["ask", "packet ask"];
 
 /// Refuses an agent that has yet to be told more: its turn would end with the question, and the rest be lost.
-fn may_ask() -> Result<(), Refusal> {
+pub(crate) fn may_ask() -> Result<(), Refusal> {
+    if !agent::present() {
+        return Ok(());
+    }
     match agent::engine()?.and_then(|engine| engine.not_yet) {
         Some(why) => Err(Refusal::new(ErrorCode::UnsupportedOperation, why)
             .hint("ask once you have read your next message")),
@@ -92,7 +95,7 @@ fn may_ask() -> Result<(), Refusal> {
 /// Refuses a program that an engine started what is for people. Before anything else is looked at.
 pub(crate) fn check(typed: &ArgMatches) -> Result<(), Refusal> {
     let name = name(typed);
-    if agent::present() && ASK.contains(&name.as_str()) {
+    if ASK.contains(&name.as_str()) {
         may_ask()?;
     }
     if !agent::present() || audience(&name) == For::All {

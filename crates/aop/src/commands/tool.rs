@@ -1,11 +1,11 @@
 //! `aop tool call`: the tool contract on the command line, envelope for envelope what MCP and HTTP answer.
 
-use crate::agent;
 use crate::cli::Global;
 use crate::input::read_bytes;
 use crate::output::style::escaped;
 use crate::output::{CommandResult, Reply};
 use crate::project::Project;
+use crate::{access, agent};
 use aop_kernel::ids::{FeatureId, quoted};
 use aop_kernel::role::Role;
 use aop_kernel::tools::{MAX_REQUEST_BYTES, Tool};
@@ -48,6 +48,9 @@ enum ToolCommand {
 pub(crate) fn run(global: &Global, args: ToolArgs) -> CommandResult {
     let ToolCommand::Call { name, role, feature_id, input } = args.command;
     let tool = Tool::find(&name)?;
+    if tool == Tool::QuestionCreate {
+        access::may_ask()?;
+    }
     let role = role.as_deref().map(parse_role).transpose()?;
     let Some(role) = role.or(agent::present().then_some(Role::Builder)) else {
         return Err(

@@ -212,5 +212,7 @@ async fn an_agent_that_has_more_to_read_asks_nothing_before_it_has_read_it() {
         let refused = finish(project.command(command).envs(found("1")));
         assert!(refused.stdout.contains(READ_FIRST), "{command:?}: {refused:?}");
     }
+    let look = ["tool", "call", "feature.get", "--input", r#"{"feature_id": "shop"}"#];
+    assert_eq!(finish(project.command(&look).envs(found("1"))).data()["feature_id"], "shop");
     assert_eq!(client("2").data("ask_user", &json!({"prompt": "Which?"}))["status"], "pending");
 }
