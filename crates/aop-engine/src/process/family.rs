@@ -131,10 +131,15 @@ pub(super) fn kill_marked(mark: &str) -> usize {
     })
 }
 
-/// Whether a process has this text in its environment.
-pub(super) fn is_marked(pid: i32, mark: &str) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+/// Whether a process has this text in its environment, as far as that can be read.
+fn is_marked(pid: i32, mark: &str) -> bool {
+    marked(pid, mark).unwrap_or(false)
+}
+
+/// The same, with the reason why nobody can tell.
+pub(super) fn marked(pid: i32, mark: &str) -> std::io::Result<bool> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ"))?;
+    Ok(environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes()))
 }
 
 /// Kills what `find` finds until it finds nothing; how many were found first. A process that the kernel cannot end

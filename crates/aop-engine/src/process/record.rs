@@ -3,7 +3,7 @@
 //! too, and ends them.
 
 use super::Started;
-use super::family::{is_marked, kill_group, kill_marked, process};
+use super::family::{kill_group, kill_marked, marked, process};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,20 +47,27 @@ impl Record {
     /// Ends the turn's processes; how many there were.
     fn end_all(&self) -> usize {
         let mark = format!("{MARK}={}", self.mark);
-        if let Some(engine) = &self.engine
-            && process(engine.pgid).is_some_and(|process| process.start_time == engine.start_time)
-            && is_marked(engine.pgid, &mark)
-        {
-            kill_group(engine.pgid);
+        if let Some(engine) = &self.engine {
+            let began = process(engine.pgid).map(|process| process.start_time);
+            if is_engine(began, engine, marked(engine.pgid, &mark)) {
+                kill_group(engine.pgid);
+            }
         }
         kill_marked(&mark)
     }
 }
 
+/// Whether the process with the engine's id is the engine: it began at the recorded moment, and carries the mark. Codex
+/// closes its environment to everybody; that alone is no objection.
+fn is_engine(began: Option<u64>, engine: &Started, marked: io::Result<bool>) -> bool {
+    let is_marked = marked.unwrap_or_else(|error| error.kind() == io::ErrorKind::PermissionDenied);
+    began == Some(engine.start_time) && is_marked
+}
+
 /// Ends what is left of a turn whose `aop` and guard are gone, and returns how many processes that were. A folder
 /// without a record has nothing left. Processes are taken for the turn's only when they carry its mark, and the group of
-/// the engine's only when that began at the recorded moment as well; nobody else's process is ever touched, whatever the
-/// record says, and nothing of the folder that this one is a copy of.
+/// the engine's only when that began at the recorded moment as well, where an environment that nobody may read is no
+/// objection; nothing of the folder that this one is a copy of is touched.
 pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     let path = Record::path(run_dir);
     let content = match crate::plain::read_file(&path) {
@@ -95,5 +102,24 @@ pub(crate) fn end_turn_of(pid: i32) {
         environment.split(|byte| *byte == 0).filter_map(|variable| std::str::from_utf8(variable).ok());
     if let Some(mark) = variables.find(|variable| variable.starts_with(&format!("{MARK}="))) {
         kill_marked(mark);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_the_engine_by_when_it_began_and_by_its_mark_where_that_can_be_read() {
+        let engine = Started { pgid: 7, start_time: 42 };
+        let closed = || Err(io::ErrorKind::PermissionDenied.into());
+        assert!(is_engine(Some(42), &engine, Ok(true)) && is_engine(Some(42), &engine, closed()));
+        assert!(!is_engine(Some(42), &engine, Ok(false)), "somebody else's");
+        for began in [Some(43), None] {
+            assert!(
+                !is_engine(began, &engine, Ok(true)) && !is_engine(began, &engine, closed()),
+                "{began:?}"
+            );
+        }
     }
 }

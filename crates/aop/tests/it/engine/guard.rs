@@ -155,17 +155,6 @@ fn a_process_without_the_mark_is_left_alone_whatever_a_record_says() {
     other.wait().unwrap();
 }
 
-#[test]
-fn a_process_that_only_has_the_same_id_is_left_alone() {
-    let dir = TempDir::new().unwrap();
-    let mut other = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
-    let pid = i32::try_from(other.id()).unwrap();
-    reap_by(dir.path(), pid, 1);
-    assert!(is_alive(pid));
-    other.kill().unwrap();
-    other.wait().unwrap();
-}
-
 #[tokio::test]
 async fn a_copy_of_a_turns_folder_ends_nothing_of_the_original() {
     let dir = TempDir::new().unwrap();
