@@ -75,11 +75,13 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
             return if opens { Ok(true) } else { Err(other().into()) };
         }
     }
+    kept.written(context.store()).await?;
     context.store().forget(given.question_id).await?;
     Ok(true)
 }
 
-/// Whether this is the record of the answer to the gate that is in the store.
+/// Whether this is the record of an answer to the gate that is in the store: of those that came at the same moment, the one
+/// that was written.
 async fn is_answer(context: &Context, feature: &Feature, gate: &Gate, record: &[u8]) -> Result<bool, Stop> {
     let document = |key| context.store().document(Shelf::Results, key);
     let kept = match document(answer_key(gate)).await? {
@@ -87,7 +89,8 @@ async fn is_answer(context: &Context, feature: &Feature, gate: &Gate, record: &[
         // Stores of earlier versions have it by feature and phase.
         None => document(format!("{}/gate/{}", feature.id, feature.status)).await?.unwrap_or_default(),
     };
-    Ok(kept["asked"] == digest(&gate.spec.to_json()) && kept["sha256"] == hex(record))
+    let (asked, written) = (digest(&gate.spec.to_json()), hex(record));
+    Ok(unfold(kept).iter().any(|kept| kept["asked"] == asked && kept["sha256"] == written))
 }
 
 /// Keeps in the store what the record of the answer to a gate is. What stands at its `answer_path` is held against that:
@@ -116,6 +119,11 @@ pub struct KeptAnswer {
 const BEFORE: &str = "before";
 
 impl KeptAnswer {
+    /// Its record stands where it belongs: none of the others will.
+    pub async fn written(self, store: &dyn Store) -> Result<(), Refusal> {
+        self.change(store, |answers| *answers = vec![self.answer.clone()]).await
+    }
+
     /// Its record could not be written because another stood there first: of the others the last one counts again.
     pub async fn put_back(self, store: &dyn Store) -> Result<(), Refusal> {
         self.change(store, |_| ()).await
@@ -318,6 +326,19 @@ mod tests {
                 assert_eq!(known().await, None);
             }
         }
+        let (first, second) = (keep(b"first").await, keep(b"second").await);
+        first.written(&store).await.unwrap();
+        let third = keep(b"third").await;
+        for late in [second, third] {
+            late.put_back(&store).await.unwrap();
+        }
+        assert_eq!(
+            known().await.map(unfold).map(|kept| kept.len()),
+            Some(1),
+            "what was written stands alone"
+        );
+        assert_eq!(counts().await, Some(hex(b"first").into()));
+        store.place(Shelf::Results, answer_key(gate), None, Expect::Anything).await.unwrap();
         keep(b"same").await;
         keep(b"same").await.put_back(&store).await.unwrap();
         assert_eq!(known().await, None, "what was kept again after a crash is one answer");

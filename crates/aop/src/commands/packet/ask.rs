@@ -80,10 +80,14 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
         let record = answer_record(gate, answer, *at, by)?;
         // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
         let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
-        if place.write_new(&record)? {
-            closed.delivered(&session)?;
-        } else if place.read()?.as_deref() != Some(&record) {
+        let is_new = place.write_new(&record)?;
+        if is_new || place.read()?.as_deref() == Some(&record) {
+            session.wait(kept.written(session.store()))?;
+        } else {
             session.wait(kept.put_back(session.store()))?;
+        }
+        if is_new {
+            closed.delivered(&session)?;
         }
     }
     Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate), operation))
