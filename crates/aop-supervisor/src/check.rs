@@ -159,7 +159,7 @@ async fn run_commands(
         let ending = run_shell(&context.settings, command, worktree, &folder, variables);
         let ending = context.until_stopped(&feature.id, ending).await?;
         let ending = ending.map_err(|error| Refusal::new(ErrorCode::EngineFailed, error.to_string()))?;
-        unawaited::stop_if_left(context, feature, name, command).await?;
+        unawaited::stop_if_left(context, feature, name, command, &ending).await?;
         let path = folder.join("transcript.jsonl");
         let note = match ending {
             Ending::Exited(0) => {

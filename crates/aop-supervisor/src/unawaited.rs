@@ -3,6 +3,7 @@
 //! look at its command.
 
 use crate::gate::short_digest;
+use crate::process::Ending;
 use crate::runner::{Context, Stop};
 use aop_kernel::feature::Feature;
 use aop_kernel::role::Role;
@@ -21,6 +22,9 @@ const MOST: usize = 8;
 struct Unawaited {
     name: CheckName,
     asked: Vec<String>,
+    /// The last one stood there and waited until its time was over.
+    #[serde(default)]
+    was_cut_off: bool,
 }
 
 impl Unawaited {
@@ -33,16 +37,20 @@ impl Unawaited {
 /// Stops a check that has asked the same again, although it was answered.
 pub(crate) async fn admit(context: &Context, feature: &Feature, name: CheckName) -> Result<(), Stop> {
     let left = load(context, feature, name).await?;
-    if !left.is_some_and(|left| left.goes_round()) {
-        return Ok(());
-    }
+    let Some(left) = left.filter(Unawaited::goes_round) else { return Ok(()) };
     // After `aop retry` it is tried anew.
     forget(context, feature).await?;
-    let message =
-        format!("the {name} checks ask the same each time they run, and do not wait for the answer");
+    let (fault, remedy) = if left.was_cut_off {
+        let seconds = context.settings.checks.timeout.as_secs();
+        let fault = format!("wait for its answer until their {seconds} s are over");
+        (fault, format!("give them more time (`checks.timeout_s` in aop.yaml is {seconds})"))
+    } else {
+        ("do not wait for the answer".to_owned(), "let the command wait in `aop ask`".to_owned())
+    };
+    let message = format!("the {name} checks ask the same each time they run, and {fault}");
     Err(Stop::Feature(Refusal::new(ErrorCode::ChecksFailed, message).hint(format!(
-        "let the command wait in `aop ask`, or give its question an --operation-id, so that it is asked once and the \
-         answer is found; then `aop retry --feature-id {}`",
+        "{remedy}, or give the question an --operation-id, so that it is asked once and the answer is found; then \
+         `aop retry --feature-id {}`",
         feature.id
     ))))
 }
@@ -53,12 +61,15 @@ pub(crate) async fn stop_if_left(
     feature: &Feature,
     name: CheckName,
     command: &str,
+    ending: &Ending,
 ) -> Result<(), Stop> {
     let now = context.store().feature(feature.id.clone()).await?.ok_or(Stop::Stale)?;
     let Some(waiting) = &now.waiting else { return Ok(()) };
     if waiting.role == Role::Builder && context.has_asked(&now, &waiting.question_id).await? {
         let question = context.store().question(waiting.question_id.clone()).await?.ok_or(Stop::Stale)?;
-        let mut left = load(context, feature, name).await?.unwrap_or(Unawaited { name, asked: Vec::new() });
+        let left = load(context, feature, name).await?;
+        let mut left = left.unwrap_or(Unawaited { name, asked: Vec::new(), was_cut_off: false });
+        left.was_cut_off = matches!(ending, Ending::TimedOut);
         left.asked.push(short_digest(&json!([command, question.asked.prompt]).to_string()));
         context.place(&feature.id, Shelf::Results, key(feature), Some(json!(left))).await?;
     }
