@@ -66,11 +66,11 @@
   // the name of the one before: the server refuses a form of another session, and shows its text back.
   const visitor = $("#visitor")?.textContent;
   const signedInAs = (name) => {
-    const other = $("#other");
-    other.hidden = name === visitor;
+    const other = $("#other"), lost = name !== visitor && written($("main"));
+    other.hidden = !lost;
     $("b", other).textContent = name;
-    $$(".signer").forEach((place) => { place.textContent = name; });
-    if (!other.hidden && $("main form") && !written($("main"))) location.reload();
+    // Loaded anew by its own address: this page may be what a form was answered with.
+    if (name !== visitor && !lost && $("main form")) location.replace(body.dataset.url);
   };
   const put = (fresh) => {
     const key = document.activeElement?.closest("[data-key]")?.dataset.key ?? picked?.dataset.key;
@@ -175,7 +175,7 @@
       const next = $("#next");
       if (form && !form.dataset.closed && !form.hidden) { if (typed()) { event.preventDefault(); form.requestSubmit(); } }
       // Meant to send, at the moment somebody else was faster: what was not sent is not left behind.
-      else if (next && !typed()) { event.preventDefault(); next.click(); }
+      else if (next && !written($("main"))) { event.preventDefault(); next.click(); }
       return;
     }
     const done = kind === "inbox" ? inbox(event.key) : kind === "question" ? question(event.key) : false;

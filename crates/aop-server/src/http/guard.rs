@@ -63,13 +63,13 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
 /// for somebody who is not known: such a request goes on without its body, to be told what it lacks.
 pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Next) -> Response {
     if let Err(refusal) = from_here(&app, request.headers()) {
-        return refused(request.headers(), refusal);
+        return refused(request.uri(), request.headers(), refusal);
     }
     let (mut parts, body) = request.into_parts();
     let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
     let most = match readable(&app, size, &mut parts).await {
         Ok(most) => most,
-        Err(refusal) => return refused(&parts.headers, refusal),
+        Err(refusal) => return refused(&parts.uri, &parts.headers, refusal),
     };
     let bytes = match most {
         Some(most) => whole(body, most).await,
@@ -84,7 +84,7 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
     match bytes {
         Ok(bytes) => next.run(Request::from_parts(parts, Body::from(bytes))).await,
         Err(refusal) => {
-            let mut response = refused(&parts.headers, refusal);
+            let mut response = refused(&parts.uri, &parts.headers, refusal);
             // What is left of the body is not worth reading as a next request.
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             response

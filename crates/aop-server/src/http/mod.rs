@@ -31,7 +31,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Service;
 use axum::Router;
 use axum::extract::OriginalUri;
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use limits::Failures;
@@ -100,7 +100,7 @@ pub(crate) fn router(app: &Shared) -> Router {
 async fn nowhere(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     let path = aop_kernel::ids::quoted(uri.path());
     let message = format!("there is nothing at {path}");
-    if wants_page(&headers) {
+    if wants_page(&uri, &headers) {
         return Trouble::not_found(&message).into_response();
     }
     let refusal = Refusal::invalid_argument(message)
@@ -111,7 +111,7 @@ async fn nowhere(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response 
 async fn not_so(method: Method, OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     let path = aop_kernel::ids::quoted(uri.path());
     let refusal = Refusal::new(ErrorCode::UnsupportedOperation, format!("{path} takes no {method}"));
-    if wants_page(&headers) {
+    if wants_page(&uri, &headers) {
         return Trouble::from(refusal.hint("go on from the inbox"))
             .with_status(StatusCode::METHOD_NOT_ALLOWED)
             .into_response();
@@ -119,16 +119,20 @@ async fn not_so(method: Method, OriginalUri(uri): OriginalUri, headers: HeaderMa
     Refused::with_status(405, refusal.hint("the Allow header names what it takes")).into_response()
 }
 
-/// A refusal as whoever sent these headers can read it: a page for a browser, JSON for programs.
-fn refused(headers: &HeaderMap, refusal: Refusal) -> Response {
-    if wants_page(headers) {
+/// A refusal as whoever asked for this can read it: a page for a browser, JSON for programs.
+fn refused(uri: &Uri, headers: &HeaderMap, refusal: Refusal) -> Response {
+    if wants_page(uri, headers) {
         Trouble::from(refusal).into_response()
     } else {
         Refused::from(refusal).into_response()
     }
 }
 
-fn wants_page(headers: &HeaderMap) -> bool {
+/// Some programs accept pages without ever showing one; what is there for programs answers them all alike.
+fn wants_page(uri: &Uri, headers: &HeaderMap) -> bool {
+    if ["/api/", "/mcp", "/events"].iter().any(|place| uri.path().starts_with(place)) {
+        return false;
+    }
     let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
     accepted.is_some_and(|accepted| accepted.contains("text/html"))
 }

@@ -251,7 +251,7 @@ fn an_answer_is_sent_in_the_name_that_its_page_showed_or_not_at_all() {
     assert_eq!(browser.text("#other"), "", "it is a page of bob's");
     browser.look_at(&typed);
     browser.until_text("#other", "This browser is signed in as bob now");
-    assert_eq!(browser.text("#visitor") + &browser.text(".by"), "bobSigned bob");
+    assert_eq!(browser.text("#visitor") + &browser.text(".by"), "bobSigned human");
     browser.picture("signed-in-as-another");
     browser.click("#answer button.main");
     browser.until_text("h1", "That is not allowed");
@@ -277,6 +277,15 @@ fn enter_leaves_no_page_that_still_holds_something_that_was_not_sent() {
     assert_eq!(browser.script(enter), false);
     browser.go(&format!("/questions/{id}"));
     assert_eq!(browser.script(enter), true, "with nothing typed it goes on");
+    // Where somebody was faster, what was typed is shown back, and was sent to nobody.
+    let id = ask(&project, "three", json!({"expected_answer": null}));
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", "a long thought");
+    project.answer(&id, "first").data();
+    browser.script("document.querySelector('#answer').submit()");
+    browser.until_text(".late", "human answered first");
+    assert!(browser.has("#next"));
+    assert_eq!(browser.script(enter), false);
 }
 
 #[test]

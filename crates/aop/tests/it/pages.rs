@@ -358,7 +358,7 @@ fn a_lone_question_is_shown_without_the_feature_that_it_brought_along() {
         inbox.contains(">outside any feature</a>") && page.contains(">outside any feature</a>"),
         "{inbox}{page}"
     );
-    assert!(page.contains("Which <em>one</em>?") && !page.contains(prompt), "{page}");
+    assert!(page.contains("Which <em>one</em>?") && !page.contains("<dt>Feature</dt>"), "{page}");
     assert!(page.contains("expires, and whoever asked is told that nobody answered."), "{page}");
     assert!(withdraw.contains("whoever asked is told that it got no answer."), "{withdraw}");
     for page in [page, withdraw] {
@@ -419,6 +419,14 @@ fn a_browser_is_refused_with_a_page_and_a_program_with_json_whatever_is_wrong() 
             "{shown:?}"
         );
         assert_eq!(shown.header("allow"), told.header("allow"));
+    }
+    // Programs that accept pages show none: below the API everybody gets JSON.
+    let headers =
+        [("Authorization", format!("Bearer {}", server.token)), ("Accept", "text/html, */*".into())];
+    let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+    for (method, path, status) in [("PUT", "/api/v1/questions", 405), ("GET", "/api/v1/nowhere", 404)] {
+        let told = server.request(method, path, &headers, "");
+        assert_eq!((told.status, &told.json()["ok"]), (status, &json!(false)), "{method} {path}");
     }
 }
 
