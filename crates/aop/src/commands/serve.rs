@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Serve the API, MCP, live events and the dashboard over HTTP
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  aop serve --open                  the inbox in your browser
+  aop serve --open                  opens the page that takes the printed link
   aop serve --listen 127.0.0.1:0    any free port; piped, the first line says it
   aop serve --listen 0.0.0.0:7417 --allow-host aop.lan \\
       --tls-cert chain.pem --tls-key key.pem
@@ -122,6 +122,7 @@ fn told(ready: &Ready) {
 /// the token in it.
 fn open(ready: &Ready, tell: fn(&Ready)) {
     tell(ready);
+    say("Paste it into the page that opens: no other program is given it.");
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
     command

@@ -44,6 +44,7 @@ pages_are_true! {
     the_page_about_the_scripted_engine_is_true "docs/scripted.md",
     the_tutorial_is_true "docs/tutorial.md",
     the_concepts_are_true "docs/concepts.md",
+    what_it_does_not_do_is_true "docs/limits.md",
     how_to_answer_from_the_phone_is_true "docs/howto/answer-from-the-phone.md",
     how_to_set_up_a_team_is_true "docs/howto/team.md",
     how_to_write_a_question_spec_is_true "docs/howto/question-spec.md",
