@@ -84,6 +84,9 @@ impl Place {
             return Err(Refusal::new(ErrorCode::StoreUnavailable, message)
                 .hint("run `aop init` to go over to it, `aop store copy` to take everything along, or set `store` and AOP_STORE back"));
         }
+        if let Place::Sqlite(dir) = self {
+            not_lost(dir)?;
+        }
         match self {
             Place::Sqlite(dir) if stay == Stay::Long => {
                 Ok(Arc::new(SqliteStore::open_patiently(dir, Arc::new(SystemClock), PATIENCE)?))
@@ -106,6 +109,9 @@ impl Place {
     pub(crate) fn create(self) -> Result<Self, Refusal> {
         match self {
             Place::Sqlite(dir) => {
+                if recorded(&dir).is_none() {
+                    not_lost(&dir)?;
+                }
                 SqliteStore::open(&dir, Arc::new(SystemClock))?;
                 Ok(Place::Sqlite(dir))
             }
@@ -161,6 +167,20 @@ impl Place {
             },
         }
     }
+}
+
+/// Refuses a folder whose database is gone. A new one would be empty, and whatever stands in the old one's log be lost.
+fn not_lost(dir: &Path) -> Result<(), Refusal> {
+    let is_there = |name: &str| dir.join(name).exists();
+    if is_there("aop.db") || !["aop.db-wal", "projected", "worktrees"].into_iter().any(is_there) {
+        return Ok(());
+    }
+    let message =
+        format!("{} is gone, and with it all features, questions and answers", dir.join("aop.db").display());
+    Err(Refusal::new(ErrorCode::StoreUnavailable, message).hint(format!(
+        "put it back, together with its aop.db-wal; to begin anew, move {} away and run `aop init`",
+        dir.display()
+    )))
 }
 
 /// The project that this folder shows on PostgreSQL, if it does.

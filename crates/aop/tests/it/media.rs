@@ -121,3 +121,28 @@ fn a_projection_that_cannot_be_written_is_a_warning_and_never_a_failed_operation
     project.create_feature("next");
     project.assert_healthy();
 }
+
+#[test]
+fn a_project_whose_database_is_gone_is_not_begun_anew() {
+    for left in [&["aop.db-wal"][..], &[]] {
+        let project = Project::with_feature();
+        for name in ["aop.db", "aop.db-wal", "aop.db-shm"].into_iter().filter(|name| !left.contains(name)) {
+            let _ = std::fs::remove_file(project.path(".aop").join(name));
+        }
+        let before = crate::support::tree(&project.path(".aop"));
+        for command in [&["status"][..], &["ask", "Which?"], &["init"]] {
+            let error = project.run(command).refused("store_unavailable", 1);
+            let hint = error["details"]["hint"].as_str().unwrap();
+            assert!(
+                error["message"].as_str().unwrap().contains("aop.db is gone") && hint.contains("move"),
+                "{error}"
+            );
+        }
+        let doctor = project.run(&["doctor", "--repair"]);
+        assert!(doctor.code == Some(1) && doctor.stdout.contains("aop.db is gone"), "{doctor:?}");
+        assert_eq!(crate::support::tree(&project.path(".aop")), before);
+        std::fs::rename(project.path(".aop"), project.path("away")).unwrap();
+        project.run(&["init"]).data();
+        project.assert_healthy();
+    }
+}
