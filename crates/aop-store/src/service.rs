@@ -7,7 +7,7 @@ use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{Request, feature_not_found};
 use aop_kernel::policy::Rules;
-use aop_kernel::question::Question;
+use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::Caller;
 use aop_kernel::status::{ActivityState, Held};
 use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
@@ -129,6 +129,25 @@ impl Service {
         self.store.feature(id.clone()).await?.ok_or_else(|| feature_not_found(id))?;
         let page = QuestionPage { feature: Some(id.clone()), filter, after: None, limit: usize::MAX };
         Ok(self.store.questions(page).await?)
+    }
+
+    /// The question itself, or the last one by which a person asked it again.
+    pub async fn last_asked(&self, question: Question) -> Result<Question, Refusal> {
+        if matches!(question.state, QuestionState::Open | QuestionState::Answered { .. }) {
+            return Ok(question);
+        }
+        let after = Some((question.created_at, question.id.clone()));
+        let (feature, filter) = (Some(question.feature_id.clone()), QuestionFilter::All);
+        let mut later =
+            self.store.questions(QuestionPage { feature, filter, after, limit: usize::MAX }).await?;
+        let mut same = vec![question.id.clone()];
+        // Oldest first, so that what was asked again is met before what asks that again.
+        later.retain(|next| {
+            let is_same = next.reopened_from.as_ref().is_some_and(|old| same.contains(old));
+            same.extend(is_same.then(|| next.id.clone()));
+            is_same
+        });
+        Ok(later.pop().unwrap_or(question))
     }
 
     /// What a turn is told.

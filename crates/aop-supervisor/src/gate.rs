@@ -13,7 +13,7 @@ use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::policy::{HumanInput, OnTimeout, Rules};
-use aop_kernel::question::{Question, QuestionState};
+use aop_kernel::question::QuestionState;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Tool, own_request};
@@ -205,7 +205,7 @@ async fn ask(
         let envelope = submitted.map_err(|error| unasked(context, feature, packet, error.into()))?.envelope;
         let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
         let question = context.store().question(id).await?.ok_or(Stop::Stale)?;
-        let question = last_asked(context, question).await?;
+        let question = context.service.last_asked(question).await?;
         match &question.state {
             QuestionState::Open => return Ok(None),
             QuestionState::Answered { at, by, .. } => {
@@ -244,19 +244,6 @@ fn unasked(context: &Context, feature: &Feature, packet: &Path, refusal: Refusal
     };
     Refusal::new(refusal.code, format!("{packet} wants an answer first: {cause}"))
         .hint(format!("{way}, then `aop retry --feature-id {id}`"))
-}
-
-/// The question itself, or the last one by which a person asked it again.
-async fn last_asked(context: &Context, question: Question) -> Result<Question, Stop> {
-    let mut later = context.questions_since(&question.feature_id, question.created_at).await?;
-    let mut same = vec![question.id.clone()];
-    // Oldest first, so that what was asked again is met before what asks that again.
-    later.retain(|next| {
-        let is_same = next.reopened_from.as_ref().is_some_and(|old| same.contains(old));
-        same.extend(is_same.then(|| next.id.clone()));
-        is_same
-    });
-    Ok(later.pop().unwrap_or(question))
 }
 
 /// The record of an answer to a gate, as it is written to its `answer_path`.

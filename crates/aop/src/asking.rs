@@ -76,7 +76,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
             talk(&dim("Waiting for an answer … (Ctrl-C stops waiting; the question stays open)"));
         }
     }
-    let closed = wait_until_closed(session, &question, here, interrupts);
+    let closed = wait_until_closed(session, &question, here, interrupts, &asking.operation);
     let away = closed.as_ref().is_err_and(|refusal| refusal.code == ErrorCode::StoreUnavailable);
     if away || matches!(closed, Ok(None)) {
         let unless = if away { ", unless an answer came through" } else { "" };
@@ -129,7 +129,7 @@ fn cut_short(wanted: Option<u64>, policy: &HumanInput) -> Option<String> {
     })
 }
 
-/// Creates the question, or finds it again under the same operation id. `None` when it was interrupted.
+/// Creates the question, or finds it again under the same operation id, as a person asked it last. `None` when it was interrupted.
 fn create(
     session: &Session,
     asking: &Asking<'_>,
@@ -153,7 +153,8 @@ fn create(
     let request = if given.is_some() { request } else { request.bringing_feature(asking.prompt.to_owned()) };
     let Some(envelope) = session.submit_patiently(interrupts, request).transpose()? else { return Ok(None) };
     let id = QuestionId::parse(envelope.data()["question_id"].as_str().unwrap_or_default())?;
-    session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id)).map(Some)
+    let question = session.wait(session.store().question(id.clone()))?.ok_or_else(|| vanished(&id))?;
+    session.wait(session.service.last_asked(question)).map(Some)
 }
 
 /// The question as it is now. `None` when the look was interrupted.
@@ -173,6 +174,7 @@ fn wait_until_closed(
     asked: &Question,
     mut here: Option<prompt::Beside>,
     mut interrupts: Interrupts,
+    operation: &OperationId,
 ) -> Result<Option<Question>, Refusal> {
     let id = &asked.id;
     let mut changes = session.store().changes_of(&asked.feature_id);
@@ -182,7 +184,7 @@ fn wait_until_closed(
         let Some(question) = look(session, id, &mut interrupts)? else { return Ok(None) };
         if !question.is_open() {
             if here.take().is_some_and(|prompt| prompt.is_shown()) {
-                talk(&taken_away(&question));
+                talk(&taken_away(&question, operation));
             }
             let now = session.wait(session.store().now())?;
             if question.expires_at.is_some_and(|deadline| deadline <= now) {
@@ -233,14 +235,17 @@ fn wait_until_closed(
 }
 
 /// Why a prompt is gone that nobody has answered.
-fn taken_away(question: &Question) -> String {
+fn taken_away(question: &Question, operation: &OperationId) -> String {
     match &question.state {
         QuestionState::Expired { .. } if question.stops_at() == Some(Status::Failed) => {
             "Nobody answered in time; the question expired, and its feature failed.".to_owned()
         }
         QuestionState::Expired { .. } => format!(
-            "Nobody answered in time; the question expired. Ask it again with\n  aop reopen --feature-id {} --question-id {}",
-            question.feature_id, question.id
+            "Nobody answered in time; the question expired. Ask it again with\n  aop reopen --feature-id {} --question-id {}\nThen, to wait \
+             for it, {}.",
+            question.feature_id,
+            question.id,
+            again(operation)
         ),
         QuestionState::Answered { resolution, .. } if resolution.mode != ResolutionMode::UserReply => {
             "Nobody answered in time; policy decided.".to_owned()

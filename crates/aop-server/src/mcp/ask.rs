@@ -57,7 +57,7 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         let id = await_answer(input)?;
-        let question = self.question(&id).await?;
+        let question = self.asked(&id).await?;
         if !self.sees(&question, context).await? {
             return Err(Refusal::new(
                 ErrorCode::ForbiddenForRole,
@@ -141,7 +141,13 @@ impl Handler {
         };
         let receipt = self.service.submit(request).await?;
         let id = QuestionId::parse(receipt.envelope.data()["question_id"].as_str().unwrap_or_default())?;
-        self.question(&id).await
+        self.asked(&id).await
+    }
+
+    /// The question, or the one by which a person asked it again. A turn is told the end of that by its run.
+    async fn asked(&self, id: &QuestionId) -> Result<Question, Refusal> {
+        let question = self.question(id).await?;
+        if self.engine.is_some() { Ok(question) } else { self.service.last_asked(question).await }
     }
 
     /// A second question of a turn whose first is open has to be asked again: only one can be waited for.

@@ -1,7 +1,7 @@
 //! `aop ask`: a script asks, a human answers from another process, the script goes on.
 
 use crate::support::{Project, finish, wait};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::process::Child;
 
 fn ask(project: &Project, args: &[&str]) -> Child {
@@ -133,6 +133,29 @@ fn a_lone_question_has_a_feature_that_only_all_lists() {
     );
     project.answer_to(&question, "yes").data();
     wait(asking).data();
+}
+
+#[test]
+fn the_same_operation_gets_the_answer_to_the_question_as_a_person_asked_it_last() {
+    let project = Project::new();
+    let args = ["Deploy?", "--choice", "yes", "--operation-id", "build-1"];
+    let asking = ask(&project, &args);
+    let first = project.opened_question();
+    let change = |command: &str, id: &Value| {
+        let (feature, id) = (first["feature_id"].as_str().unwrap(), id.as_str().unwrap());
+        project.run(&[command, "--feature-id", feature, "--question-id", id]).data()["question_id"].clone()
+    };
+    change("withdraw", &first["question_id"]);
+    assert_eq!(wait(asking).code, Some(3));
+    let second = change("reopen", &first["question_id"]);
+    let asking = ask(&project, &args);
+    change("withdraw", &second);
+    let told = wait(asking);
+    assert!(told.code == Some(3) && told.stdout.contains(second.as_str().unwrap()), "{told:?}");
+    let third = change("reopen", &second);
+    project.answer_to(&json!({"feature_id": first["feature_id"], "question_id": third}), "yes").data();
+    let told = wait(ask(&project, &args)).data();
+    assert_eq!((&told["question_id"], &told["answer"]), (&third, &json!("yes")));
 }
 
 #[test]

@@ -304,6 +304,23 @@ fn nobody_but_the_asker_uses_up_its_answer() {
 }
 
 #[test]
+fn a_client_is_told_the_answer_to_its_question_as_a_person_asked_it_last() {
+    let project = Project::with_feature();
+    let mut asker = Client::start(&project, &["--feature-id", "shop", "--wait-ms", "0"]);
+    let id = asker.data("ask_user", &choice())["question_id"].clone();
+    let first = ["--feature-id", "shop", "--question-id", id.as_str().unwrap()];
+    project.run(&[&["withdraw"], &first[..]].concat()).data();
+    let again = project.run(&[&["reopen"], &first[..]].concat()).data()["question_id"].clone();
+    assert_eq!(asker.data("await_answer", &json!({"question_id": id}))["question_id"], again);
+    answer(&project, "left");
+    for (tool, input) in [("await_answer", json!({"question_id": id})), ("ask_user", choice())] {
+        let told = asker.data(tool, &input);
+        let is_told = tool == "await_answer";
+        assert_eq!((told["answer"] == "left", told["question_id"] == again), (is_told, is_told), "{told}");
+    }
+}
+
+#[test]
 fn an_agent_that_asked_with_another_tool_has_been_told_when_it_waited() {
     let project = Project::with_feature();
     let id = json!(project.ask("one"));
