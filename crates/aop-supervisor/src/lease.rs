@@ -175,7 +175,7 @@ impl RunLease {
         let Some(epoch) = self.grant(&self.name(), self.info.run_id.as_str()).await? else {
             return Ok(false);
         };
-        if epoch != self.epoch() && self.was_replaced().await? {
+        if epoch != self.epoch() && self.successor().await?.is_some() {
             self.store.release_lease(self.name(), epoch).await?;
             return Ok(false);
         }
@@ -187,9 +187,10 @@ impl RunLease {
         Ok(true)
     }
 
-    /// Whether another run has had its place, though it may have left it since.
-    async fn was_replaced(&self) -> Result<bool, Refusal> {
-        Ok(self.holder().await?.is_some_and(|last| last.info.run_id != self.info.run_id))
+    /// The run that has had its place since, though it may have left it again.
+    pub(crate) async fn successor(&self) -> Result<Option<RunInfo>, Refusal> {
+        let last = self.holder().await?.map(|last| last.info);
+        Ok(last.filter(|last| last.run_id != self.info.run_id))
     }
 
     /// Gives everything back.

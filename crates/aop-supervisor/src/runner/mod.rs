@@ -8,7 +8,7 @@ mod whose;
 
 pub(crate) use context::{Context, Stop};
 
-use crate::lease::{RENEWAL, RunLease};
+use crate::lease::{RENEWAL, RunInfo, RunLease};
 use crate::runners::runners;
 use crate::settings::{Drivers, Settings};
 use crate::step::is_ready;
@@ -62,6 +62,8 @@ pub enum Reason {
     Parked,
     /// It was told to stop.
     Stopped,
+    /// Another run is in its place.
+    TakenOver,
 }
 
 /// How a run ended.
@@ -71,6 +73,8 @@ pub struct RunEnd {
     pub reason: Reason,
     /// The features that were not over when it began, came later or were named, as they stand now.
     pub features: Vec<FeatureRecord>,
+    /// By which run it was taken over, as far as that has introduced itself.
+    pub taken_over_by: Option<RunInfo>,
     /// Whether the project was given back. One that was stopped while the store was away leaves that to time.
     pub given_back: bool,
 }
@@ -147,14 +151,28 @@ impl Runner {
             self.features().await
         };
         if let Ok(reason @ (Reason::Finished | Reason::Parked)) = ended {
-            return Ok(RunEnd { reason, features: giving_back.await?, given_back: true });
+            return Ok(RunEnd {
+                reason,
+                features: giving_back.await?,
+                taken_over_by: None,
+                given_back: true,
+            });
         }
-        let features = tokio::time::timeout(ENDING, giving_back).await;
-        let reason = ended?;
-        Ok(match features {
-            Ok(Ok(features)) => RunEnd { reason, features, given_back: true },
-            _ => RunEnd { reason, features: self.last_seen(), given_back: false },
-        })
+        let features = tokio::time::timeout(ENDING, async {
+            // Whoever takes over on this machine says so before it sends the signal to stop.
+            let successor = self.context.lease.successor().await?;
+            Ok::<_, Refusal>((giving_back.await?, successor))
+        });
+        let (features, taken_over_by, given_back) = match features.await {
+            Ok(Ok((features, successor))) => (features, successor, true),
+            _ => (self.last_seen(), None, false),
+        };
+        let reason = match ended {
+            Ok(_) if taken_over_by.is_some() => Reason::TakenOver,
+            Err(refusal) if refusal.code == ErrorCode::RunAlreadyActive => Reason::TakenOver,
+            ended => ended?,
+        };
+        Ok(RunEnd { reason, features, taken_over_by, given_back })
     }
 
     async fn begin_and_turn_around(&mut self, mut stop: watch::Receiver<bool>) -> Result<Reason, Refusal> {

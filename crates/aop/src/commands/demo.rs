@@ -241,7 +241,11 @@ fn report(session: &Session, root: &Path, end: &RunEnd, worktrees: Worktrees) ->
         bold("`aop run checkout.md`")
     ));
     let data = json!({"project": root, "features": end.features, "questions": questions});
-    let exit = if end.reason == Reason::Stopped { INTERRUPTED } else { 0 };
+    let exit = match end.reason {
+        Reason::Stopped => INTERRUPTED,
+        Reason::TakenOver => 1,
+        Reason::Finished | Reason::Parked => 0,
+    };
     Ok(Reply::ok(Envelope::success(&data), text).exit(exit))
 }
 

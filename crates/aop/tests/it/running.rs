@@ -4,7 +4,7 @@
 use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
 };
-use crate::support::Project;
+use crate::support::{Project, wait};
 use serde_json::{Value, json};
 
 fn spec(project: &Project, name: &str) -> String {
@@ -202,12 +202,35 @@ fn a_run_that_is_taken_over_stops_and_changes_nothing_any_more() {
     second.until("the start", |line| line["type"] == "run.started");
     project.answer_to(&question, "yes").data();
     assert_eq!(second.end().0, Some(0));
-    let (code, _) = first.end();
-    assert_ne!(code, Some(0), "the first was told that it lost the project");
+    let (code, lines) = first.end();
+    assert_eq!(code, Some(1), "the first was told that it lost the project");
+    let ended = lines.last().unwrap();
+    assert_eq!((&ended["type"], &ended["reason"]), (&json!("run.ended"), &json!("taken_over")));
     assert_eq!(deliveries(&project).len(), 1);
     let began = events(&project, "shop", "turn.began");
     assert_eq!(began.iter().filter(|event| !event["reply_to"].is_null()).count(), 1);
     assert_nothing_left(&project);
+}
+
+#[test]
+fn a_run_that_is_taken_over_says_by_which_run() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let first = project.spawn(&["run", &spec(&project, "shop")]);
+    while project.run(&["questions"]).data()["items"].as_array().unwrap().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let mut second = Running::start(&project, &["--takeover"]);
+    let started = second.until("the start", |line| line["type"] == "run.started");
+    let first = wait(first);
+    assert_eq!(first.code, Some(1), "{first:?}");
+    let ended: Value = serde_json::from_str(first.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&ended["type"], &ended["reason"]), (&json!("run.ended"), &json!("taken_over")));
+    for key in ["run_id", "pid", "host", "since"] {
+        assert_eq!(ended["taken_over_by"][key], started[key], "{key}");
+    }
+    let who = format!("run {} (process {} on ", started["run_id"].as_str().unwrap(), second.pid());
+    assert!(first.stderr.contains(&who) && first.stderr.contains("over; this run has stopped"), "{first:?}");
 }
 
 #[test]

@@ -71,8 +71,13 @@ impl Lines {
             Reason::Finished => "finished",
             Reason::Parked => "parked",
             Reason::Stopped => "stopped",
+            Reason::TakenOver => "taken_over",
         };
-        print_json(&json!({"type": "run.ended", "reason": reason, "features": end.features}).to_string());
+        let mut ended = json!({"type": "run.ended", "reason": reason, "features": end.features});
+        if let Some(RunInfo { run_id, pid, host, since, .. }) = &end.taken_over_by {
+            ended["taken_over_by"] = json!({"run_id": run_id, "pid": pid, "host": host, "since": since});
+        }
+        print_json(&ended.to_string());
     }
 }
 

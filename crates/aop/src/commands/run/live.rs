@@ -22,7 +22,7 @@ use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{EventPage, FeaturePage, QuestionPage, Service, Store};
-use aop_supervisor::{Notice, RunEnd, RunInfo};
+use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
 use crossterm::event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -112,7 +112,7 @@ impl Live {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
             say(&match features.is_empty() {
                 true => format!("Nothing is left to do. {} adds a feature.", bold("`aop run SPEC.md`")),
-                false => overview(&features, false),
+                false => overview(&features, end.reason == Reason::TakenOver),
             });
             if end.features.iter().any(|feature| feature.status == Status::Failed) {
                 say("\nWhat failed stays so; its specification under another file name is a new feature.");

@@ -11,6 +11,7 @@ use crate::cli::Global;
 use crate::config::{ExecutionMode, Permissions, Switch};
 use crate::number::at_least;
 use crate::output::live::give_back;
+use crate::output::style::clean;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk, warn};
 use crate::place::Place;
 use crate::project::{Project, Session};
@@ -19,8 +20,8 @@ use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Files;
 use aop_supervisor::{
-    Checks, Drivers, EngineChoice, Git, Identity, Notice, Reason, RunEnd, RunLease, Runner, Settings,
-    Takeover, Worktrees, end_running_gits, runner_id,
+    Checks, Drivers, EngineChoice, Git, Identity, Notice, Reason, RunEnd, RunInfo, RunLease, Runner,
+    Settings, Takeover, Worktrees, end_running_gits, runner_id,
 };
 use aop_turn::{Engine, Mode};
 use std::path::PathBuf;
@@ -163,9 +164,9 @@ pub(crate) async fn conduct(
         // Before anything is written down: a specification can still be changed then.
         Git::new(&settings.root).check_repository().await?;
     }
-    let runner = match &session.place {
-        Place::Sqlite(_) => None,
-        Place::Postgres(_) => Some(identity(session, &settings).await?),
+    let (runner, place) = match &session.place {
+        Place::Sqlite(_) => (None, "project"),
+        Place::Postgres(_) => (Some(identity(session, &settings).await?), "folder"),
     };
     let lease = RunLease::acquire(Arc::clone(&service.store), &settings.root, takeover, runner);
     let lease = take(lease).await?;
@@ -212,12 +213,24 @@ pub(crate) async fn conduct(
         View::Lines(lines) => lines.finish(end.as_ref().ok(), rest).await,
         View::None => {}
     }
-    if end.as_ref().is_ok_and(|end| !end.given_back) {
+    if let Ok(RunEnd { reason: Reason::TakenOver, taken_over_by, .. }) = &end {
+        warn(&taken_over(taken_over_by.as_ref(), place));
+    } else if end.as_ref().is_ok_and(|end| !end.given_back) {
         warn(
             "the store could not be reached, so the project was not given back; another machine can go on after 15 seconds",
         );
     }
     end
+}
+
+/// Who is in the place of a run that was taken over.
+fn taken_over(by: Option<&RunInfo>, place: &str) -> String {
+    let who = by.map_or("another run".to_owned(), |RunInfo { run_id, pid, host, .. }| {
+        format!("run {run_id} (process {pid} on {})", clean(host))
+    });
+    format!(
+        "{who} took this {place} over; this run has stopped, and its engines with it. `aop status` shows where everything stands"
+    )
 }
 
 /// This folder as one of the runners that share a project.
@@ -240,10 +253,12 @@ enum View {
     None,
 }
 
-/// 0 when all is done; 1 when something failed; 3 when something waits or is blocked.
+/// 0 when all is done; 1 when something failed or another run is in this one's place; 3 when something waits or is blocked.
 fn exit_code(end: &RunEnd) -> u8 {
-    if end.reason == Reason::Stopped {
-        return INTERRUPTED;
+    match end.reason {
+        Reason::Stopped => return INTERRUPTED,
+        Reason::TakenOver => return 1,
+        Reason::Finished | Reason::Parked => {}
     }
     let any = |wanted: &[Status]| end.features.iter().any(|feature| wanted.contains(&feature.status));
     // A feature that waits for another runner is still in its phase.
