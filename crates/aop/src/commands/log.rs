@@ -24,10 +24,10 @@ pub(crate) struct LogArgs {
     /// Only events after this number
     #[arg(long, value_name = "SEQ", default_value_t = 0, value_parser = at_least::<u64>(0))]
     after: u64,
-    /// At most so many; 0 = all
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = at_least::<usize>(0))]
-    limit: usize,
-    /// Only the last so many (with --follow: begin with them)
+    /// At most so many (default: all)
+    #[arg(long, value_name = "N", value_parser = at_least::<usize>(1))]
+    limit: Option<usize>,
+    /// Only the last so many (with --follow: begin with them; 0 = only what comes)
     #[arg(long, value_name = "N", conflicts_with_all = ["after", "limit"], value_parser = at_least::<usize>(0))]
     last: Option<usize>,
     /// Go on and print events as they happen, one JSON object a line when piped
@@ -38,6 +38,12 @@ pub(crate) struct LogArgs {
 /// Lists events, and follows them when asked to.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandResult {
     let feature = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
+    // Whoever follows may wish to see only what comes; nobody wishes to see nothing.
+    if args.last == Some(0) && !args.follow {
+        return Err(Refusal::invalid_argument("--last 0 would show nothing")
+            .hint("write a whole number, 1 or more, or leave --last out to see all")
+            .fact("argument", "last"));
+    }
     let session = Project::find(global)?.open()?;
     let feature = feature.or_else(|| session.own_feature());
     if let Some(id) = &feature {
@@ -50,7 +56,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
     if args.follow {
         return follow(&session, screen, feature, after);
     }
-    let page = EventPage { after, feature, limit: args.limit };
+    let page = EventPage { after, feature, limit: args.limit.unwrap_or_default() };
     let items = session.wait(session.store().events(page))?;
     let text: Vec<String> = items.iter().map(line).collect();
     let text = if text.is_empty() { "Nothing happened yet.".to_owned() } else { text.join("\n") };

@@ -23,8 +23,8 @@ pub(crate) struct QuestionsArgs {
     /// open, answered, expired, withdrawn or all
     #[arg(long, default_value = "open")]
     status: String,
-    /// At most so many
-    #[arg(long, value_name = "N", value_parser = at_least::<usize>(0))]
+    /// At most so many (default: all)
+    #[arg(long, value_name = "N", value_parser = at_least::<usize>(1))]
     limit: Option<usize>,
     /// Only those listed after this question
     #[arg(long, value_name = "QUESTION_ID")]

@@ -128,7 +128,7 @@ fn an_option_that_takes_a_number_says_so() {
     for (args, option, right) in [
         (&["log", "--last", "x"][..], "--last <N>", "write a whole number, 0 or more"),
         (&["log", "--after=-1"], "--after <SEQ>", "write a whole number, 0 or more"),
-        (&["questions", "--limit", "ten"], "--limit <N>", "write a whole number, 0 or more"),
+        (&["questions", "--limit", "ten"], "--limit <N>", "write a whole number, 1 or more"),
         (&["replay", "--to", "1.5"], "--to <SEQ>", "write a whole number, 0 or more"),
         (&["run", "--max-parallel", "0"], "--max-parallel <N>", "write a whole number, 1 or more"),
         (&["serve", "--listen", "8080"], "--listen <ADDRESS>", "write an address with a port, like"),
@@ -138,6 +138,18 @@ fn an_option_that_takes_a_number_says_so() {
         assert_eq!(error["message"], format!("invalid value '{value}' for '{option}'"));
         assert!(error["details"]["hint"].as_str().unwrap().starts_with(right), "{error}");
     }
+}
+
+#[test]
+fn a_list_of_at_most_0_is_refused_and_not_called_empty() {
+    let project = Project::with_feature();
+    project.ask("op-1");
+    for list in ["questions", "log"] {
+        let error = refused(&project, &[list, "--limit", "0"], "invalid_argument", 2);
+        assert_eq!(error["message"], "invalid value '0' for '--limit <N>'");
+    }
+    let error = refused(&project, &["log", "--last", "0"], "invalid_argument", 2);
+    assert_eq!(error["message"], "--last 0 would show nothing");
 }
 
 #[test]
