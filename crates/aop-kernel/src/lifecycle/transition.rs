@@ -61,6 +61,13 @@ impl Retry {
     pub(super) fn apply(&self, mut draft: Draft<'_>) -> Result<Outcome, Refusal> {
         let feature = draft.feature()?;
         permit(feature, Action::Transition)?;
+        if feature.adhoc {
+            let id = &feature.id;
+            let message = format!("'{id}' is a lone question of `aop ask`; no run would work on it");
+            return Err(illegal(feature, &message).hint(format!(
+                "ask again with `aop ask`, or open the same question again with `aop reopen` (`aop questions --feature-id {id} --status all` lists it)"
+            )));
+        }
         if feature.status != Status::Blocked {
             let message = format!(
                 "feature '{}' is {}, not blocked; there is nothing to retry",

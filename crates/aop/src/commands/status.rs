@@ -185,6 +185,10 @@ fn is_stuck(feature: &Value) -> bool {
 pub(super) fn way_on(feature: &Value, at_work: bool) -> Option<String> {
     let id = feature["feature_id"].as_str().filter(|_| feature["status"] == "blocked")?;
     let reason = feature["status_reason"].as_str().unwrap_or_default();
+    if feature["adhoc"] == true {
+        let or = if reason.contains("`aop reopen") { "or " } else { "" };
+        return Some(format!("{or}ask anew: {}", bold("`aop ask`")));
+    }
     let run = if at_work { String::new() } else { format!(", then {}", bold("`aop run`")) };
     let retry = bold(&format!("`aop retry --feature-id {}`", clean(id)));
     Some(match reason {
@@ -223,5 +227,13 @@ mod tests {
             "{told}"
         );
         assert!(way_on("the disk is full").starts_with("go on with"));
+    }
+
+    #[test]
+    fn nobody_is_told_that_a_run_works_on_a_lone_question() {
+        let reason = "question q expired without an answer; ask it again: `aop reopen --feature-id ask-1`";
+        let lone =
+            json!({"feature_id": "ask-1", "status": "blocked", "status_reason": reason, "adhoc": true});
+        assert_eq!(super::way_on(&lone, false).unwrap(), "or ask anew: `aop ask`");
     }
 }

@@ -120,6 +120,18 @@ fn an_interrupted_wait_for_a_plain_answer_prints_no_answer() {
 }
 
 #[test]
+fn a_lone_question_that_expired_is_asked_again_and_not_retried() {
+    let project = Project::new();
+    assert_eq!(project.run(&["ask", "Anybody?", "--timeout", "1s"]).code, Some(3));
+    let id = project.run(&["status", "--all"]).data()["features"][0]["feature_id"].clone();
+    let id = id.as_str().unwrap();
+    let error = project.run(&["retry", "--feature-id", id]).refused("invalid_status_transition", 1);
+    assert!(error["message"].as_str().unwrap().contains("a lone question"), "{error}");
+    assert!(error["details"]["hint"].as_str().unwrap().starts_with("ask again with `aop ask`"), "{error}");
+    assert_eq!(project.feature(id)["status"], "blocked");
+}
+
+#[test]
 fn a_lone_question_has_a_feature_that_only_all_lists() {
     let project = Project::new();
     let asking = ask(&project, &["Anybody?"]);
