@@ -213,6 +213,25 @@ fn a_run_that_is_taken_over_stops_and_changes_nothing_any_more() {
 }
 
 #[test]
+fn a_feature_without_a_specification_is_told_from_one_with_another() {
+    let project = workshop("");
+    script(&project, "default", &json!({}));
+    project.create_feature("search");
+    let search = spec(&project, "search");
+    let error = project.run(&["run", &search]).refused("feature_already_exists", 1);
+    let (message, hint) = (&error["message"], &error["details"]["hint"]);
+    assert!(message.as_str().unwrap().contains("made without a specification"), "{error}");
+    for way in ["works from the title alone", "aop cancel --feature-id search", &format!("--spec {search}")] {
+        assert!(hint.as_str().unwrap().contains(way), "{error}");
+    }
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0), "the title alone is enough");
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    std::fs::write(project.path("shop.md"), "# Another\n").unwrap();
+    let error = project.run(&["run", "shop.md"]).refused("feature_already_exists", 1);
+    assert!(error["message"].as_str().unwrap().contains("another specification"), "{error}");
+}
+
+#[test]
 fn a_run_that_is_taken_over_says_by_which_run() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));

@@ -56,12 +56,7 @@ pub(super) async fn enrol(session: &Session, specs: &[Spec]) -> Result<(), Refus
         if known {
             let text = session.store().spec(spec.id.clone()).await?;
             if text.as_deref() != Some(spec.text.as_str()) {
-                return Err(Refusal::new(
-                    ErrorCode::FeatureAlreadyExists,
-                    format!("feature '{}' exists with another specification than {}", spec.id, spec.path.display()),
-                )
-                .hint("a specification never changes once work began: give the file another name, or leave it out and go on with `aop run`")
-                .fact("feature_id", &spec.id));
+                return Err(another(spec, text.is_some()));
             }
             continue;
         }
@@ -71,6 +66,26 @@ pub(super) async fn enrol(session: &Session, specs: &[Spec]) -> Result<(), Refus
         session.service.submit(request).await?;
     }
     Ok(())
+}
+
+/// The feature was made with another specification, or with none: what it was made with never changes.
+fn another(spec: &Spec, has_one: bool) -> Refusal {
+    let (id, path) = (&spec.id, spec.path.display());
+    let (what, hint) = if has_one {
+        let hint = "the specification of a feature never changes: give the file another name, or leave it out and go on with `aop run`";
+        (format!("feature '{id}' exists with another specification than {path}"), hint.to_owned())
+    } else {
+        let hint = format!(
+            "`aop run` without the file works from the title alone; to work from the file, end this feature with `aop cancel --feature-id {id}` and make another: `aop features create --feature-id OTHER --title TITLE --spec {path}`"
+        );
+        (
+            format!(
+                "feature '{id}' exists and was made without a specification; it does not take {path} as one"
+            ),
+            hint,
+        )
+    };
+    Refusal::new(ErrorCode::FeatureAlreadyExists, what).hint(hint).fact("feature_id", id)
 }
 
 /// What a specification says. It is a file, because its name is the feature's id.
