@@ -47,6 +47,9 @@ pub(crate) struct WriteFile {
     pub(crate) text: String,
 }
 
+/// A scenario that takes a feature through all its phases, with no more in it than that needs.
+const LEAST: &str = r#"{"roles": {"planner": [{"finish": {"summary": "a plan", "steps": ["build it"]}}], "builder": [{"finish": {"summary": "built", "files_changed": []}}], "qa": [{"finish": {"verdict": "pass", "summary": "good"}}]}}"#;
+
 /// The folder of scenarios, sessions and deliveries.
 pub(crate) fn folder(project: &Path) -> PathBuf {
     project.join(".aop/scripted")
@@ -65,7 +68,7 @@ pub(crate) fn load(project: &Path, feature_id: &str) -> Result<Scenario, (String
         };
         (
             cause,
-            r#"write one, for instance {"roles": {"planner": [{"finish": {"summary": "done"}}]}}"#.to_owned(),
+            format!("write one there, or {} for every feature without its own: {LEAST}", common.display()),
         )
     })?;
     serde_json::from_slice(&text).map_err(|error| {

@@ -102,6 +102,22 @@ fn an_engine_that_cannot_be_used_blocks_the_feature_with_the_next_step() {
 }
 
 #[test]
+fn the_scenario_that_a_run_without_one_proposes_takes_a_feature_to_its_end() {
+    let project = workshop("");
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    let feature = project.feature("shop");
+    let reason = feature["status_reason"].as_str().unwrap();
+    let scenario = &reason[reason.find(r#"{"roles""#).unwrap()..];
+    let mut values = serde_json::Deserializer::from_str(scenario).into_iter::<serde_json::Value>();
+    values.next().unwrap().unwrap();
+    assert!(reason.contains(".aop/scripted/default.json"), "{reason}");
+    std::fs::write(project.path(".aop/scripted/default.json"), &scenario[..values.byte_offset()]).unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}
+
+#[test]
 fn an_engine_that_cannot_ask_for_permissions_does_not_run_where_they_are_to_be_asked_for() {
     let project = workshop("");
     script(&project, "shop", &json!({}));
