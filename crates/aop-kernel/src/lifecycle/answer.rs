@@ -5,6 +5,7 @@ use super::{Draft, Outcome, Secret, resume_events};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::event::Event;
+use crate::feature::Feature;
 use crate::ids::{FeatureId, QuestionId, quoted};
 use crate::policy::Rules;
 use crate::question::{Question, QuestionState, QuestionStatus, ResolutionMode, ResumeStatus, redacted};
@@ -38,7 +39,7 @@ impl Answer {
         draft.feature()?;
         let question = draft.question(&self.question_id)?;
         refuse_terminal(&draft)?;
-        still_open(question)?;
+        still_open(question, Some(draft.feature()?))?;
         let answer =
             question.asked.accept(&self.answer, rules).map_err(|reasons| invalid(question, reasons))?;
         let (shown, secret) = question.asked.redact(answer);
@@ -79,8 +80,8 @@ fn refuse_terminal(draft: &Draft<'_>) -> Result<(), Refusal> {
     .fact("status", feature.status))
 }
 
-/// Refuses a closed question, and says how it was closed and by whom.
-pub fn still_open(question: &Question) -> Result<(), Refusal> {
+/// Refuses a closed question of this feature, and says how it was closed and by whom.
+pub fn still_open(question: &Question, feature: Option<&Feature>) -> Result<(), Refusal> {
     let id = &question.id;
     let closed = |how: &str| {
         let feature = &question.feature_id;
@@ -99,6 +100,7 @@ pub fn still_open(question: &Question) -> Result<(), Refusal> {
                 shown(answer)
             ),
         )
+        .hint(after_the_first(question, feature))
         .fact("question_id", id)
         .fact("answered_by", by)
         .fact("answered_at", at)
@@ -109,6 +111,23 @@ pub fn still_open(question: &Question) -> Result<(), Refusal> {
             question.expires_at.map(|at| at.to_string()).unwrap_or_default()
         )),
         QuestionState::Withdrawn { .. } => closed("was withdrawn"),
+    }
+}
+
+/// What is left to whoever wants another answer than the first: a word for the next turn, where one may come.
+fn after_the_first(question: &Question, feature: Option<&Feature>) -> String {
+    match feature {
+        Some(feature) if feature.adhoc => "if the answer must change, ask again with `aop ask`".to_owned(),
+        Some(feature) if feature.status.is_terminal() => format!(
+            "feature '{}' is {}; if the answer must change, make a new feature of what is left to do: `aop features create \
+             --feature-id ID --title TITLE`",
+            feature.id, feature.status
+        ),
+        Some(_) | None => format!(
+            "if the answer must change, tell the agent with `aop send --feature-id {} NOTE`: the note is read at the beginning \
+             of the next turn",
+            question.feature_id
+        ),
     }
 }
 

@@ -29,7 +29,7 @@ impl Reopen {
         let old = draft.question(&self.question_id)?.clone();
         match old.state {
             QuestionState::Open => return Err(not_closed(&old)),
-            QuestionState::Answered { .. } => still_open(&old)?,
+            QuestionState::Answered { .. } => still_open(&old, Some(draft.feature()?))?,
             QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {}
         }
         admit(&draft, old.asked.blocking, rules)?;

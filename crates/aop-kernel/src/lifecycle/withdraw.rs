@@ -31,7 +31,7 @@ impl Withdraw {
             .hint("only the role that asked, the orchestrator or a human takes a question back"));
         }
         let status = draft.status();
-        still_open(&question).map_err(|refusal| match refusal.code {
+        still_open(&question, Some(draft.feature()?)).map_err(|refusal| match refusal.code {
             ErrorCode::QuestionClosed if status.is_terminal() => refusal
                 .hint(format!("feature '{}' is {status}; nothing is left to withdraw", self.feature_id)),
             _ => refusal,

@@ -128,7 +128,8 @@ fn named(session: &Session, feature: Option<&FeatureId>, id: &QuestionId) -> Res
         let place = feature.map(|feature| format!("feature '{feature}' has")).unwrap_or("there is".into());
         Refusal::new(ErrorCode::QuestionNotFound, format!("{place} no question {id}")).fact("question_id", id)
     })?;
-    lifecycle::still_open(&question)?;
+    let feature = session.wait(session.store().feature(question.feature_id.clone()))?;
+    lifecycle::still_open(&question, feature.as_ref())?;
     Ok(question)
 }
 

@@ -173,6 +173,14 @@ fn answering_is_first_come_first_served_and_tells_the_others() {
         (&late["details"]["answered_by"], &late["details"]["answer"]),
         (&json!("human"), &json!("yes"))
     );
+    let again = format!("/api/v1/questions/{id}/reopen");
+    let hint = || {
+        let refused = server.send("POST", &again, &json!({})).refused(409, "question_already_answered");
+        refused["details"]["hint"].as_str().unwrap().to_owned()
+    };
+    assert!(hint().contains("`aop send --feature-id shop NOTE`"), "{}", hint());
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    assert!(hint().contains("aop features create"), "{}", hint());
     server.send("POST", &path, &json!({"answer": "no", "nonsense": 1})).refused(400, "invalid_argument");
     let unknown = "/api/v1/questions/q_01JAAAAAAAAAAAAAAAAAAAAAAA";
     server.get(unknown).refused(404, "question_not_found");

@@ -98,6 +98,28 @@ fn aop_answer_closes_the_question_and_reports_the_resumed_status() {
 }
 
 #[test]
+fn whoever_wants_another_answer_is_told_what_can_still_be_done() {
+    let project = Project::with_feature();
+    let question = project.ask("op-1");
+    let named = ["--feature-id", "shop", "--question-id", &question];
+    let hint = |command: &str| {
+        let refused = project.run(&[&[command][..], &named[..]].concat());
+        let error = refused.refused("question_already_answered", 1);
+        error["details"]["hint"].as_str().unwrap().to_owned()
+    };
+    project.run(&[&["answer", "--answer", "yes"][..], &named[..]].concat()).data();
+    for command in ["reopen", "withdraw"] {
+        let hint = hint(command);
+        assert!(hint.contains("`aop send --feature-id shop NOTE`"), "{hint}");
+    }
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    for command in ["reopen", "withdraw"] {
+        let hint = hint(command);
+        assert!(!hint.contains("aop send") && hint.contains("aop features create"), "{hint}");
+    }
+}
+
+#[test]
 fn status_shows_what_waits_without_guessing() {
     let project = Project::with_feature();
     let before = project.run(&["status", "--json"]).data()["features"][0].clone();
