@@ -32,6 +32,17 @@ pub async fn set_mode(
     }
 }
 
+/// Whether this operation has set the execution mode of a feature.
+pub async fn mode_was_set(
+    store: &dyn Store,
+    feature: &FeatureId,
+    operation: &OperationId,
+) -> Result<bool, Refusal> {
+    let known = store.document(Shelf::Results, key(feature)).await?;
+    let done = known.as_ref().and_then(|known| known["operations"].as_array());
+    Ok(done.is_some_and(|done| done.contains(&json!(operation))))
+}
+
 /// The execution mode that was set for a feature.
 pub(crate) async fn mode_of(store: &dyn Store, feature: &FeatureId) -> Result<Option<Mode>, Refusal> {
     let value = store.document(Shelf::Results, key(feature)).await?;

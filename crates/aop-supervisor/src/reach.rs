@@ -3,6 +3,7 @@
 
 use crate::git::Git;
 use aop_kernel::feature::Feature;
+use aop_kernel::ids::FeatureId;
 use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 
@@ -36,9 +37,15 @@ pub(crate) async fn refuse_reach(
 pub(crate) fn send_back(feature: &Feature, why: &str) -> String {
     let id = &feature.id;
     format!(
-        "send the feature back with `aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \
-         \"to\": \"building\", \"operation_id\": \"{why}-{id}-{}\"}}'`, so that it is checked again by `aop run`, then \
-         `aop merge --feature-id {id}`",
-        feature.version
+        "send the feature back with `{}`, so that it is checked again by `aop run`, then `aop merge --feature-id {id}`",
+        back_to_building(id, feature.version, why)
+    )
+}
+
+/// The command that sends a feature of this version back to its builder.
+pub fn back_to_building(id: &FeatureId, version: u64, why: &str) -> String {
+    format!(
+        "aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \"to\": \"building\", \
+         \"operation_id\": \"{why}-{id}-{version}\"}}'"
     )
 }

@@ -5,11 +5,12 @@ use crate::input::read_text;
 use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::{Project, operation_id};
-use aop_kernel::Envelope;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::question::Question;
 use aop_kernel::tools::Tool;
+use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::Items;
+use aop_supervisor::{mode_was_set, set_mode};
 use aop_turn::Mode;
 use clap::Subcommand;
 use serde_json::json;
@@ -102,13 +103,20 @@ pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
 fn set(global: &Global, feature_id: &str, mode: &str, operation: &OperationId) -> CommandResult {
     let id = FeatureId::parse(feature_id)?;
     let session = Project::find(global)?.open()?;
+    let status = session.wait(session.service.feature(&id))?.status;
+    if status.is_terminal() && !session.wait(mode_was_set(session.store(), &id, operation))? {
+        let message = format!("feature '{id}' is {status}; no turn of it is left");
+        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
+            "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
+        ));
+    }
     let note = match mode {
         "run" => "its execution mode is the run's".to_owned(),
         mode => format!("its execution mode is {mode}"),
     };
     let input = json!({"feature_id": id, "note": note, "operation_id": operation});
     session.call(Tool::FeatureLogAppend, &input)?;
-    session.wait(aop_supervisor::set_mode(session.store(), &id, Mode::parse(mode), operation))?;
+    session.wait(set_mode(session.store(), &id, Mode::parse(mode), operation))?;
     let data = json!({"feature_id": id, "execution_mode": mode, "operation_id": operation});
     let envelope = Envelope::success(&data);
     let text = match mode {

@@ -54,12 +54,18 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
         None => args.after,
     };
     if args.follow {
+        // What never comes would be waited for without a word.
+        super::replay::not_ahead(&session, "--after", Some(after))?;
         return follow(&session, screen, feature, after);
     }
     let page = EventPage { after, feature, limit: args.limit.unwrap_or_default() };
     let items = session.wait(session.store().events(page))?;
     let text: Vec<String> = items.iter().map(line).collect();
-    let text = if text.is_empty() { "Nothing happened yet.".to_owned() } else { text.join("\n") };
+    let text = match after {
+        0 if text.is_empty() => "Nothing happened yet.".to_owned(),
+        after if text.is_empty() => format!("Nothing happened after event {after}."),
+        _ => text.join("\n"),
+    };
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
 }
 

@@ -72,7 +72,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &ReplayArgs) -> Comman
 }
 
 /// Refuses an event that has not happened yet.
-fn not_ahead(session: &Session, option: &str, seq: Option<u64>) -> Result<(), Refusal> {
+pub(super) fn not_ahead(session: &Session, option: &str, seq: Option<u64>) -> Result<(), Refusal> {
     let Some(seq) = seq else { return Ok(()) };
     let (_, last) = session.wait(session.store().changed_since(seq))?;
     if seq <= last {

@@ -5,11 +5,13 @@ use crate::output::style::{bold, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session, operation_id};
 use aop_ask::is_blank;
+use aop_kernel::feature::FeatureRecord;
 use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::status::Status;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_supervisor::{Note, leave_note, sent_note};
+use aop_supervisor::{Note, back_to_building, leave_note, sent_note};
 use aop_turn::Role;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -65,7 +67,8 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
     let data = leave(&session, &id, role, &operation, args)?;
-    let mut text = format!("The next turn of {} reads it ({}).", bold(id.as_str()), whose(role));
+    let feature = session.wait(session.service.feature(&id))?;
+    let mut text = told(&feature, role);
     if let Some(question) = data["open_question_id"].as_str() {
         text.push_str(&format!(
             "\n{} {id} waits for an answer to {question}, and a note is none: `aop answer`",
@@ -73,6 +76,25 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
         ));
     }
     Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// Who reads the note. No turn comes by itself to a feature that is ready.
+fn told(feature: &FeatureRecord, role: Option<Role>) -> String {
+    let (id, version) = (&feature.feature_id, feature.version);
+    let (shown, whose) = (bold(id.as_str()), whose(role));
+    match feature.status {
+        Status::ReadyToMerge => format!(
+            "The note is left ({whose}), but no turn of {shown}, which is ready_to_merge, is due. Send it back to building with\n  {}",
+            bold(&back_to_building(id, version, "note"))
+        ),
+        Status::Planning
+        | Status::Building
+        | Status::Qa
+        | Status::Blocked
+        | Status::AwaitingInput
+        | Status::Merged
+        | Status::Failed => format!("The next turn of {shown} reads it ({whose})."),
+    }
 }
 
 /// Writes the note into the log, which knows its operation, and leaves it. What the sender is told.

@@ -1,6 +1,7 @@
 //! `aop send` and `aop features mode` are operations like every other: done once under one name.
 
 use crate::run_support::{Running, ask, events, heard, heard_by, plan, script, workshop};
+use crate::support::Project;
 use serde_json::json;
 
 #[test]
@@ -62,6 +63,18 @@ fn a_mode_is_set_once_under_its_operation_whatever_was_set_since() {
     mode("auto", "m1").refused("operation_id_reuse_mismatch", 1);
     assert_eq!(Running::start(&project, &[]).end().0, Some(0), "the last one holds: nobody is asked");
     assert_eq!(events(&project, "shop", "question.opened").len(), 0);
+}
+
+#[test]
+fn a_feature_that_is_over_takes_no_mode_but_says_again_what_it_said() {
+    let project = Project::with_feature();
+    let mode = |operation| project.run(&["features", "mode", "shop", "auto", "--operation-id", operation]);
+    let first = mode("m1");
+    first.data();
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    let error = mode("m2").refused("invalid_status_transition", 1);
+    assert!(error["message"].as_str().unwrap().starts_with("feature 'shop' is failed"), "{error}");
+    assert_eq!(mode("m1").stdout, first.stdout);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a person sees. `script` gives the program a real terminal.
 
 use crate::support::{Project, binary, finish, question, wait};
+use serde_json::json;
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -577,6 +578,32 @@ fn an_answer_to_aop_ask_speaks_of_no_feature() {
     let text = screen(&project, &format!("answer --feature-id {feature} --question-id {id} --answer yes"));
     assert_eq!(text.trim(), format!("Answered {id}."));
     asking.wait().unwrap();
+}
+
+#[test]
+fn whoever_leaves_a_note_where_no_turn_is_due_is_told_so_and_how_one_comes() {
+    let project = Project::with_feature();
+    let told = || screen(&project, "send --feature-id shop 'Use the date picker'");
+    assert_eq!(told().trim(), "The next turn of shop reads it (whoever is next).");
+    for to in ["building", "qa", "ready_to_merge"] {
+        let input = json!({"feature_id": "shop", "to": to, "operation_id": to});
+        project.tool("feature.transition", "human", &input).data();
+    }
+    let text = told();
+    assert!(text.contains("no turn of shop, which is ready_to_merge, is due"), "{text}");
+    let line = text.lines().find(|line| line.contains("feature.transition")).unwrap().trim();
+    let line = line.replacen("aop", binary(), 1);
+    shown(&project, &line);
+    assert_eq!(project.feature("shop")["status"], "building", "{line}");
+}
+
+#[test]
+fn a_log_that_is_followed_from_beyond_its_end_is_refused() {
+    let project = Project::with_feature();
+    let error = project.run(&["log", "--follow", "--after", "99"]).refused("invalid_argument", 2);
+    assert_eq!(error["message"], "--after 99 lies after the last event, which is 1");
+    assert_eq!(error["details"]["last_seq"], 1);
+    assert!(screen(&project, "log --after 99").contains("Nothing happened after event 99."));
 }
 
 #[test]
