@@ -210,6 +210,7 @@ impl Snapshot {
                     title: title.clone(),
                     adhoc: *adhoc,
                     status: Status::Planning,
+                    status_since: Some(at),
                     status_reason: None,
                     blocked_from: None,
                     waiting: None,
@@ -303,6 +304,7 @@ impl Snapshot {
         };
         feature.work.status_changed(from, to);
         feature.status = to;
+        feature.status_since = Some(stamped.at);
         feature.status_reason = reason.map(str::to_owned);
         feature.waiting = waiting;
     }

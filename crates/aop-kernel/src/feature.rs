@@ -33,6 +33,9 @@ pub struct Feature {
     pub adhoc: bool,
     /// Where it stands.
     pub status: Status,
+    /// Since when it stands there. Records of earlier versions lack it until their status changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_since: Option<Timestamp>,
     /// Why it stands there, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_reason: Option<String>,
@@ -79,6 +82,7 @@ pub struct FeatureRecord {
     pub feature_id: FeatureId,
     pub title: String,
     pub status: Status,
+    pub status_since: Option<Timestamp>,
     pub status_reason: Option<String>,
     pub activity_state: ActivityState,
     pub open_question_count: u32,
@@ -116,6 +120,7 @@ impl Feature {
             feature_id: self.id.clone(),
             title: self.title.clone(),
             status: self.status,
+            status_since: self.status_since,
             status_reason: self.status_reason.clone(),
             activity_state: ActivityState::of(self.status, held),
             open_question_count: human_input.open_question_count,

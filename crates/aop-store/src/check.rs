@@ -74,7 +74,14 @@ impl Told {
             stored.insert(feature.id.clone(), feature);
         }
         for (id, snapshot) in &self.replay.features {
-            if stored.remove(id) != snapshot.feature {
+            let mut found = stored.remove(id);
+            if let (Some(found), Some(told)) = (&mut found, &snapshot.feature)
+                && found.status_since.is_none()
+            {
+                // An earlier version wrote it, and did not say that yet.
+                found.status_since = told.status_since;
+            }
+            if found != snapshot.feature {
                 self.findings.push(format!("feature '{id}' differs from what its log says"));
             }
             if specs.get(id.as_str()) != self.specs.get(id) {

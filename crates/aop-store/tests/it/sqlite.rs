@@ -443,6 +443,10 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         ("DELETE FROM questions", "question q_"),
         ("UPDATE features SET record = json_set(record, '$.status', 'merged')", "feature 'a'"),
         ("UPDATE features SET status = 'merged'", "feature 'a'"),
+        (
+            "UPDATE features SET record = json_set(record, '$.status_since', '2026-01-01T00:00:00.000Z')",
+            "feature 'a'",
+        ),
         ("DELETE FROM features", "feature 'a'"),
         ("DELETE FROM events WHERE seq = 2", "event 2 is missing"),
         ("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)", "event 4 is missing"),
@@ -473,6 +477,24 @@ fn verify_finds_what_somebody_changed_behind_the_stores_back() {
         let found = wait(w.store.verify()).unwrap();
         assert!(found.iter().any(|found| found.contains(finding)), "{damage}: {found:?}");
     }
+}
+
+/// An earlier version did not write since when a status holds.
+#[test]
+fn a_record_that_does_not_say_since_when_its_status_holds_is_as_good_until_it_changes() {
+    let dir = TempDir::new().unwrap();
+    wait(world(dir.path()).feature("a"));
+    tamper(dir.path(), "UPDATE features SET record = json_remove(record, '$.status_since')");
+    let w = world(dir.path());
+    let healthy = || assert_eq!(wait(w.store.verify()).unwrap(), Vec::<String>::new());
+    assert_eq!(wait(w.show("a")).status_since, None);
+    healthy();
+    wait(w.call(Role::Human, "feature.log_append", json!({"feature_id": "a", "note": "n"}))).unwrap();
+    assert_eq!(wait(w.show("a")).status_since, None);
+    healthy();
+    wait(w.transition("a", Status::Building)).unwrap();
+    assert_eq!(wait(w.show("a")).status_since, Some(wait(w.store.now()).unwrap()));
+    healthy();
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::output::style::{bold, clean, dim, green, red};
 use crate::output::table::{cut, fitting};
 use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session};
+use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::replay::Replay;
@@ -121,9 +122,15 @@ struct State {
 impl State {
     fn of(replay: &Replay) -> Self {
         let snapshots = || replay.features.values();
+        let record = |feature: &Feature| {
+            let mut record = json!(feature.record(Held::No));
+            // Earlier versions did not say it: the same log has the digest that their exports carry.
+            record.as_object_mut().and_then(|record| record.remove("status_since"));
+            record
+        };
         let features = snapshots()
             .filter_map(|snapshot| snapshot.feature.as_ref())
-            .map(|feature| (feature.id.to_string(), json!(feature.record(Held::No))))
+            .map(|feature| (feature.id.to_string(), record(feature)))
             .collect();
         let questions = snapshots()
             .flat_map(|snapshot| &snapshot.questions)

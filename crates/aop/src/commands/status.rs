@@ -146,8 +146,9 @@ pub(crate) fn overview(features: &[Value], at_work: bool) -> String {
             let at = |key: &str| {
                 feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default()
             };
-            let since =
-                if feature["awaiting_since"].is_null() { at("updated_at") } else { at("awaiting_since") };
+            // A record of an earlier version says since when it waits, or only when it last changed.
+            let known = ["status_since", "awaiting_since"].into_iter().find(|key| feature[*key].is_string());
+            let since = at(known.unwrap_or("updated_at"));
             let title = cut(&field(feature, "title"), 40);
             vec![
                 bold(&field(feature, "feature_id")),

@@ -120,6 +120,28 @@ fn whoever_wants_another_answer_is_told_what_can_still_be_done() {
 }
 
 #[test]
+fn since_when_a_status_holds_is_when_it_changed_and_not_when_the_feature_was_touched() {
+    let project = Project::with_feature();
+    let feature = || project.run(&["status"]).data()["features"][0].clone();
+    assert_eq!(feature()["status_since"], feature()["created_at"]);
+    let input = json!({"feature_id": "shop", "to": "blocked", "operation_id": "op-1"});
+    project.tool("feature.transition", "human", &input).data();
+    let moved = project.run(&["log", "--last", "1"]).data()["items"][0].clone();
+    assert_eq!(moved["to"], "blocked");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    project.run(&["send", "--feature-id", "shop", "Use the date picker"]).data();
+    project.run(&["features", "mode", "shop", "auto"]).data();
+    let touched = feature();
+    assert_eq!(touched["status_since"], moved["at"]);
+    assert_ne!(touched["status_since"], touched["updated_at"]);
+    let replayed = project.run(&["replay"]).data();
+    assert_eq!(replayed["matches_store"], true);
+    let record = replayed["features"][0].as_object().unwrap();
+    assert!(!record.contains_key("status_since"), "the digest is that of earlier versions");
+    project.assert_healthy();
+}
+
+#[test]
 fn status_shows_what_waits_without_guessing() {
     let project = Project::with_feature();
     let before = project.run(&["status", "--json"]).data()["features"][0].clone();

@@ -108,7 +108,7 @@ fn the_scenario_that_a_run_without_one_proposes_takes_a_feature_to_its_end() {
     let feature = project.feature("shop");
     let reason = feature["status_reason"].as_str().unwrap();
     let scenario = &reason[reason.find(r#"{"roles""#).unwrap()..];
-    let mut values = serde_json::Deserializer::from_str(scenario).into_iter::<serde_json::Value>();
+    let mut values = serde_json::Deserializer::from_str(scenario).into_iter::<Value>();
     values.next().unwrap().unwrap();
     assert!(reason.contains(".aop/scripted/default.json"), "{reason}");
     std::fs::write(project.path(".aop/scripted/default.json"), &scenario[..values.byte_offset()]).unwrap();
