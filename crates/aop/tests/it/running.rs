@@ -236,9 +236,7 @@ fn a_run_that_is_taken_over_says_by_which_run() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
     let first = project.spawn(&["run", &spec(&project, "shop")]);
-    while project.run(&["questions"]).data()["items"].as_array().unwrap().is_empty() {
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    project.opened_question();
     let mut second = Running::start(&project, &["--takeover"]);
     let started = second.until("the start", |line| line["type"] == "run.started");
     let first = wait(first);
