@@ -10,6 +10,9 @@ use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode, s
 use crossterm::{QueueableCommand, queue};
 use std::io::{IsTerminal, Write};
 
+/// With so many lines there is room for empty ones.
+pub(crate) const AIRY: usize = 14;
+
 /// Paints.
 pub(crate) struct Painter {
     painted: u16,

@@ -12,10 +12,17 @@ const LEAST: usize = 12;
 /// the last cell of each row stands on a line of its own.
 pub(crate) fn fitting(header: &[&str], rows: &[Vec<String>], elastic: Option<usize>) -> String {
     let size = if std::io::stdout().is_terminal() { known_size() } else { None };
-    within(size.map_or(usize::MAX, |(columns, _)| columns), header, rows, elastic)
+    within(size.map_or(usize::MAX, |(columns, _)| columns), header, rows, elastic).join("\n")
 }
 
-fn within(room: usize, header: &[&str], rows: &[Vec<String>], elastic: Option<usize>) -> String {
+/// The same in so many columns: the header, and each row with what stands below it.
+pub(crate) fn within(
+    room: usize,
+    header: &[&str],
+    rows: &[Vec<String>],
+    elastic: Option<usize>,
+) -> Vec<String> {
+    let lines = |text: String| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let widths = widths(header, rows);
     let needed = |widths: &[usize]| widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
     // What is left for the elastic column beside the others.
@@ -23,10 +30,10 @@ fn within(room: usize, header: &[&str], rows: &[Vec<String>], elastic: Option<us
         elastic.map_or(0, |elastic| (room + widths[elastic]).saturating_sub(needed(widths)))
     };
     if needed(&widths) <= room {
-        return table(header, rows);
+        return lines(table(header, rows));
     }
     if let Some(elastic) = elastic.filter(|_| left(&widths) >= LEAST) {
-        return table(header, &narrowed(rows, elastic, left(&widths)));
+        return lines(table(header, &narrowed(rows, elastic, left(&widths))));
     }
     let (inner, last) = header.split_at(header.len() - 1);
     let name = super::style::dim(&format!("{}:", last.concat().to_lowercase()));
@@ -41,15 +48,32 @@ fn within(room: usize, header: &[&str], rows: &[Vec<String>], elastic: Option<us
             first.iter_mut().for_each(|row| drop(row.remove(elastic)));
         }
     }
-    let text = table(&inner, &first);
-    let mut lines: Vec<String> = text.lines().take(1).map(str::to_owned).collect();
-    for (line, row) in text.lines().skip(1).zip(rows) {
-        lines.push(line.to_owned());
-        lines.extend(
-            row.last().filter(|cell| seen(cell) > 0).map(|cell| wrapped(&format!("  {name} {cell}"), room)),
-        );
+    let mut lines = lines(table(&inner, &first));
+    for (line, row) in lines.iter_mut().skip(1).zip(rows) {
+        if let Some(cell) = row.last().filter(|cell| seen(cell) > 0) {
+            line.push('\n');
+            line.push_str(&wrapped(&format!("  {name} {cell}"), room));
+        }
     }
-    lines.join("\n")
+    lines
+}
+
+/// How many rows, each of so many lines, fit into the room: all of them, or those that leave a line for `and_more`.
+pub(crate) fn fit_into(room: usize, heights: impl Iterator<Item = usize>) -> usize {
+    let (mut used, mut shown, mut count) = (0, 0, 0);
+    for height in heights {
+        used += height;
+        count += 1;
+        if used < room {
+            shown = count;
+        }
+    }
+    if used <= room { count } else { shown }
+}
+
+/// What stands in the place of the rows that do not fit.
+pub(crate) fn and_more(hidden: usize) -> String {
+    super::style::dim(&format!("  … and {hidden} more (`aop status` lists all)"))
 }
 
 fn narrowed(rows: &[Vec<String>], column: usize, width: usize) -> Vec<Vec<String>> {
@@ -155,7 +179,8 @@ mod tests {
     fn waiting(room: usize) -> Vec<String> {
         let cells = ["checkout", "awaiting_input", "just now", "A page that shows all of a cart", ID];
         let row = cells.map(|cell| format!("\x1b[2m{cell}\x1b[0m")).to_vec();
-        let text = within(room, &["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &[row], Some(3));
+        let text =
+            within(room, &["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &[row], Some(3)).join("\n");
         let codes = ["\x1b[2m", "\x1b[1m", "\x1b[0m"];
         let text = codes.iter().fold(text, |text, code| text.replace(code, ""));
         text.lines().map(str::to_owned).collect()
@@ -173,6 +198,16 @@ mod tests {
             let lines = waiting(room);
             assert!(lines.iter().all(|line| line.chars().count() <= room), "{room}: {lines:#?}");
         }
+    }
+
+    #[test]
+    fn rows_that_do_not_all_fit_leave_a_line_that_counts_the_others() {
+        let fitting = |room, heights: &[usize]| fit_into(room, heights.iter().copied());
+        assert_eq!((fitting(3, &[1, 1, 1]), fitting(3, &[1, 1, 1, 1]), fitting(3, &[2, 1])), (3, 2, 2));
+        assert_eq!(
+            (fitting(3, &[2, 2]), fitting(2, &[2, 2]), fitting(0, &[1]), fitting(0, &[])),
+            (1, 0, 0, 0)
+        );
     }
 
     #[test]

@@ -210,6 +210,24 @@ fn the_status_counts_the_questions_of_aop_ask_though_it_lists_no_feature_for_the
 }
 
 #[test]
+fn what_waits_is_watched_first_and_what_does_not_fit_is_counted() {
+    let project = Project::new();
+    for number in 1..=30 {
+        let (id, title) = (format!("f{number:02}"), format!("The feature of the number {number}"));
+        project.run(&["features", "create", "--feature-id", &id, "--title", &title]).data();
+    }
+    project.tool("feature.question_create", "builder", &question("f29", "op-1")).data();
+    let id = project.opened_question()["question_id"].as_str().unwrap().to_owned();
+    let watch = format!("stty cols 80 rows 24; timeout --foreground 2 {} status --watch", binary());
+    let seen = shown(&project, &watch).replace("\u{1b}[K", "");
+    let lines: Vec<&str> = seen.lines().collect();
+    assert!(lines[1].starts_with("f29 ") && lines[1].ends_with(&id), "{seen}");
+    assert!(lines[2].starts_with("f01 "), "{seen}");
+    assert!(seen.contains("\n  … and 15 more (`aop status` lists all)\n"), "{seen}");
+    assert!(seen.contains("\n1 feature waits for an answer: `aop answer`\n"), "{seen}");
+}
+
+#[test]
 fn a_prompt_that_is_left_says_what_becomes_of_its_question() {
     let project = Project::new();
     let told = "Left open; still waiting for an answer from elsewhere";

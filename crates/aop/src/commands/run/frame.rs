@@ -2,8 +2,9 @@
 //! tested without a terminal.
 
 use crate::commands::status::coloured;
+use crate::output::live::AIRY;
 use crate::output::style::{bold, clean, cyan, dim, green, yellow};
-use crate::output::table::{cut, seen, table, widths};
+use crate::output::table::{and_more, cut, fit_into, seen, table, widths};
 use crate::output::when::relative;
 use crate::output::wrap::wrapped;
 use aop_kernel::feature::FeatureRecord;
@@ -37,9 +38,6 @@ const SPINNER: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧
 
 /// How many questions are shown in full.
 const QUESTIONS: usize = 2;
-
-/// With so many lines there is room for empty ones.
-const AIRY: usize = 14;
 
 /// What a table needs to say anything: its header, a row, and how many there are besides.
 const TABLE: usize = 3;
@@ -97,9 +95,7 @@ impl Picture {
         let mut features: Vec<&FeatureRecord> = self.features.iter().collect();
         features.sort_by_key(|feature| (urgency(feature), feature.feature_id.clone()));
         let total = features.len();
-        if total > left {
-            features.truncate(left - 1);
-        }
+        features.truncate(fit_into(left, std::iter::repeat_n(1, total)));
         let hidden = total - features.len();
         left -= features.len() + usize::from(hidden > 0);
         let mut rows: Vec<Vec<String>> = features.iter().map(|feature| row(feature, tick)).collect();
@@ -123,7 +119,7 @@ impl Picture {
         let mut lines = vec![String::new(); gap];
         lines.extend(table(HEADER, &rows).lines().map(str::to_owned));
         if hidden > 0 {
-            lines.push(dim(&format!("  … and {hidden} more (`aop status` lists all)")));
+            lines.push(and_more(hidden));
         }
         if !below.is_empty() {
             lines.extend(std::iter::repeat_n(String::new(), gap));

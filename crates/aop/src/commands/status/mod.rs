@@ -1,13 +1,13 @@
 //! `aop status`: where every feature stands, and what waits for a human.
 
+mod watch;
+
 use super::runners;
 use crate::cli::Global;
-use crate::output::live::Painter;
 use crate::output::style::{bold, clean, cyan, dim, green, red, yellow};
 use crate::output::table::{cut, fitting};
 use crate::output::when::relative;
-use crate::output::wrap::wrapped;
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone};
+use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
@@ -15,7 +15,6 @@ use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, Refusal};
 use aop_supervisor::AtWork;
 use serde_json::{Value, json};
-use std::time::Duration;
 
 /// Show where every feature stands and what waits for a human
 #[derive(Debug, clap::Args)]
@@ -35,12 +34,13 @@ pub(crate) struct StatusArgs {
 pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> CommandResult {
     let session = Project::find(global)?.open()?;
     if args.watch {
-        return watch(&session, screen, args.all);
+        return watch::run(&session, screen, args.all);
     }
     let (features, work) = look(&session, &json!({"all": args.all}))?;
-    let mut text = with_questions(&session, &features, work.anybody)?;
-    if let Some(line) = runners::line(&work) {
-        text.push_str(&format!("\n\n{line}"));
+    let mut text = overview(&features, work.anybody);
+    let notes = notes(&session, &features, work.anybody)?;
+    for note in notes.into_iter().chain(runners::line(&work)) {
+        text.push_str(&format!("\n\n{note}"));
     }
     let data = json!({"features": features, "at_work": work.anybody, "runners": runners::shown(&work)});
     Ok(Reply::ok(Envelope::success(&data), text))
@@ -54,65 +54,26 @@ pub(super) fn look(session: &Session, which: &Value) -> Result<(Vec<Value>, AtWo
     Ok((features, work))
 }
 
-/// Shows the features again after every commit until it is interrupted or nobody reads it any more.
-fn watch(session: &Session, screen: &Screen, all: bool) -> CommandResult {
-    let mut interrupts = session.notice_interrupts()?;
-    let mut changes = session.store().changes();
-    let mut painter = screen.is_text().then(|| Painter::start(false));
-    loop {
-        // Marked as seen before reading, so that a commit in between wakes the next wait.
-        changes.borrow_and_update();
-        let (features, work) = look(session, &json!({"all": all}))?;
-        let at_work = work.anybody;
-        match &mut painter {
-            Some(painter) => {
-                let (columns, rows) = painter.size();
-                let text = wrapped(&with_questions(session, &features, at_work)?, columns.saturating_sub(1));
-                let lines = text.lines().take(rows.saturating_sub(4)).map(str::to_owned);
-                let lines: Vec<String> = lines.chain([String::new(), dim("Ctrl-C leaves")]).collect();
-                painter.paint(&[], &lines);
-            }
-            None => print_json(&json!({"features": features, "at_work": at_work}).to_string()),
-        }
-        if !is_heard() {
-            return Ok(Reply::printed());
-        }
-        // Times grow old without a commit; a person sees them, a program reads the clock.
-        let patience = Duration::from_secs(if painter.is_some() { 5 } else { 3600 });
-        let waited = session.wait_patiently(&mut interrupts, async {
-            tokio::select! {
-                // Either way the features are looked at again.
-                _ = tokio::time::timeout(patience, changes.changed()) => true,
-                () = reader_gone() => false,
-            }
-        });
-        match waited {
-            None => return Ok(Reply::printed().exit(INTERRUPTED)),
-            Some(false) => return Ok(Reply::printed()),
-            Some(true) => {}
-        }
-    }
-}
-
-/// The overview, with the questions of `aop ask` whose features are not listed.
-fn with_questions(session: &Session, features: &[Value], at_work: bool) -> Result<String, Refusal> {
-    let mut text = overview(features, at_work);
+/// What there is to know besides the features: that nobody works on them, and the questions of `aop ask` whose features
+/// are not listed.
+fn notes(session: &Session, features: &[Value], at_work: bool) -> Result<Vec<String>, Refusal> {
+    let mut notes = Vec::new();
     if !at_work && features.iter().any(is_in_work) {
-        text.push_str(&format!("\n\nNo run is at work: {} goes on.", bold("`aop run`")));
+        notes.push(format!("No run is at work: {} goes on.", bold("`aop run`")));
     }
     // Their number alone: there may be very many of them.
     let inbox = session.wait(session.store().inbox(0, 0))?;
     let listed: u64 = features.iter().filter_map(|feature| feature["open_question_count"].as_u64()).sum();
     let what = match ((inbox.total as u64).saturating_sub(listed), inbox.more) {
-        (0, false) => return Ok(text),
+        (0, false) => return Ok(notes),
         (1, false) => "1 question waits".to_owned(),
         (count, false) => format!("{count} questions wait"),
         // They are counted up to a limit, whosever they are.
         (0, true) => "More questions wait".to_owned(),
         (count, true) => format!("More than {count} questions wait"),
     };
-    text.push_str(&format!("\n\n{what} for an answer: {}", bold("`aop answer`")));
-    Ok(text)
+    notes.push(format!("{what} for an answer: {}", bold("`aop answer`")));
+    Ok(notes)
 }
 
 /// Whether a run has something to do for it.
@@ -125,54 +86,74 @@ pub(super) fn has_worker(status: &str) -> bool {
     Status::parse(status).and_then(Status::worker).is_some()
 }
 
+const HEADER: &[&str] = &["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"];
+
+/// The column that gives way first.
+const TITLE: usize = 3;
+
 /// Features as a table, and the commands that answer what they wait for.
 pub(crate) fn overview(features: &[Value], at_work: bool) -> String {
     if features.is_empty() {
-        return format!(
-            "No features yet. Write what you want into a file, then:\n  {}  {}",
-            bold("aop run SPEC.md"),
-            dim("agents build it and ask you")
-        );
+        return none_yet();
     }
-    let field = |feature: &Value, key: &str| feature[key].as_str().map(clean).unwrap_or_default();
-    let rows: Vec<Vec<String>> = features
-        .iter()
-        .map(|feature| {
-            let waits = feature["open_question_id"].as_str().map(yellow);
-            let why = waits.unwrap_or_else(|| match is_stuck(feature) {
-                true => dim("see below"),
-                false => dim(&cut(&field(feature, "status_reason"), 80)),
-            });
-            let at = |key: &str| {
-                feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default()
-            };
-            // A record of an earlier version says since when it waits, or only when it last changed.
-            let known = ["status_since", "awaiting_since"].into_iter().find(|key| feature[*key].is_string());
-            let since = at(known.unwrap_or("updated_at"));
-            let title = cut(&field(feature, "title"), 40);
-            vec![
-                bold(&field(feature, "feature_id")),
-                coloured(&field(feature, "status")),
-                dim(&since),
-                title,
-                why,
-            ]
-        })
-        .collect();
-    let mut text = fitting(&["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"], &rows, Some(3));
-    let waiting = features.iter().filter(|feature| feature["open_question_id"].is_string()).count();
-    if waiting > 0 {
-        let what =
-            if waiting == 1 { "1 feature waits".to_owned() } else { format!("{waiting} features wait") };
-        text.push_str(&format!("\n\n{} for an answer: {}", what, bold("`aop answer`")));
+    let rows: Vec<Vec<String>> = features.iter().map(|feature| row(feature, "see below")).collect();
+    let mut text = fitting(HEADER, &rows, Some(TITLE));
+    let stuck = features.iter().filter(|feature| is_stuck(feature));
+    for part in waits(features).into_iter().chain(stuck.map(|feature| stands_still(feature, at_work))) {
+        text.push_str(&format!("\n\n{part}"));
     }
-    for feature in features.iter().filter(|feature| is_stuck(feature)) {
-        let reason = field(feature, "status_reason");
-        let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (id, status) = (field(feature, "feature_id"), coloured(&field(feature, "status")));
-        text.push_str(&format!("\n\n{} is {status}: {reason}", bold(&id)));
-        text.extend(way_on(feature, at_work).map(|way| format!("\n  {way}")));
-    }
+    text
+}
+
+fn none_yet() -> String {
+    format!(
+        "No features yet. Write what you want into a file, then:\n  {}  {}",
+        bold("aop run SPEC.md"),
+        dim("agents build it and ask you")
+    )
+}
+
+/// A text of a feature, as a terminal may show it.
+fn field(feature: &Value, key: &str) -> String {
+    feature[key].as_str().map(clean).unwrap_or_default()
+}
+
+/// The cells of a feature, with where it is said why it stands still.
+fn row(feature: &Value, reason: &str) -> Vec<String> {
+    let waits = feature["open_question_id"].as_str().map(yellow);
+    let why = waits.unwrap_or_else(|| match is_stuck(feature) {
+        true => dim(reason),
+        false => dim(&cut(&field(feature, "status_reason"), 80)),
+    });
+    let at = |key: &str| feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default();
+    // A record of an earlier version says since when it waits, or only when it last changed.
+    let known = ["status_since", "awaiting_since"].into_iter().find(|key| feature[*key].is_string());
+    let since = at(known.unwrap_or("updated_at"));
+    let title = cut(&field(feature, "title"), 40);
+    vec![bold(&field(feature, "feature_id")), coloured(&field(feature, "status")), dim(&since), title, why]
+}
+
+/// How many features wait for an answer, and the command that gives it.
+fn waits(features: &[Value]) -> Option<String> {
+    let what = match features.iter().filter(|feature| has_open_question(feature)).count() {
+        0 => return None,
+        1 => "1 feature waits".to_owned(),
+        waiting => format!("{waiting} features wait"),
+    };
+    Some(format!("{what} for an answer: {}", bold("`aop answer`")))
+}
+
+fn has_open_question(feature: &Value) -> bool {
+    feature["open_question_id"].is_string()
+}
+
+/// Why a feature stands still, and what brings it on.
+fn stands_still(feature: &Value, at_work: bool) -> String {
+    let reason = field(feature, "status_reason");
+    let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (id, status) = (field(feature, "feature_id"), coloured(&field(feature, "status")));
+    let mut text = format!("{} is {status}: {reason}", bold(&id));
+    text.extend(way_on(feature, at_work).map(|way| format!("\n  {way}")));
     text
 }
 

@@ -1,0 +1,208 @@
+//! `aop status --watch`: the features after every commit. What does not fit on the terminal is counted, and what needs a
+//! person is shown before anything else.
+
+use super::{HEADER, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, waits};
+use crate::output::live::{AIRY, Painter};
+use crate::output::style::dim;
+use crate::output::table::{and_more, fit_into, within};
+use crate::output::wrap::wrapped;
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone};
+use crate::project::Session;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Shows the features again after every commit until it is interrupted or nobody reads it any more.
+pub(super) fn run(session: &Session, screen: &Screen, all: bool) -> CommandResult {
+    let mut interrupts = session.notice_interrupts()?;
+    let mut changes = session.store().changes();
+    let mut painter = screen.is_text().then(|| Painter::start(false));
+    loop {
+        // Marked as seen before reading, so that a commit in between wakes the next wait.
+        changes.borrow_and_update();
+        let (features, work) = look(session, &json!({"all": all}))?;
+        let at_work = work.anybody;
+        match &mut painter {
+            Some(painter) => {
+                let notes = notes(session, &features, at_work)?;
+                painter.paint(&[], &lines(&features, at_work, &notes, painter.size()));
+            }
+            None => print_json(&json!({"features": features, "at_work": at_work}).to_string()),
+        }
+        if !is_heard() {
+            return Ok(Reply::printed());
+        }
+        // Times grow old without a commit; a person sees them, a program reads the clock.
+        let patience = Duration::from_secs(if painter.is_some() { 5 } else { 3600 });
+        let waited = session.wait_patiently(&mut interrupts, async {
+            tokio::select! {
+                // Either way the features are looked at again.
+                _ = tokio::time::timeout(patience, changes.changed()) => true,
+                () = reader_gone() => false,
+            }
+        });
+        match waited {
+            None => return Ok(Reply::printed().exit(INTERRUPTED)),
+            Some(false) => return Ok(Reply::printed()),
+            Some(true) => {}
+        }
+    }
+}
+
+/// The lines for a terminal of this size, never more than it has beside the cursor's own. What waits is summed up below
+/// the table, which gives way to that.
+fn lines(
+    features: &[Value],
+    at_work: bool,
+    notes: &[String],
+    (columns, rows): (usize, usize),
+) -> Vec<String> {
+    // Nothing is painted in the last column.
+    let columns = columns.saturating_sub(1);
+    let left = rows.saturating_sub(1);
+    let gap = usize::from(left >= AIRY);
+    let leave = dim("Ctrl-C leaves");
+    let notes: Vec<String> =
+        waits(features).into_iter().chain(notes.iter().cloned()).chain([leave]).collect();
+    let mut end: Vec<String> = notes.iter().flat_map(|note| paragraph(note, columns, gap)).collect();
+    end.truncate(left);
+    let mut lines = match features {
+        [] => paragraph(&super::none_yet(), columns, 0),
+        features => work(features, at_work, columns, left - end.len(), gap),
+    };
+    lines.truncate(left - end.len());
+    lines.extend(end);
+    lines
+}
+
+/// The table, and below it why something stands still.
+fn work(features: &[Value], at_work: bool, columns: usize, left: usize, gap: usize) -> Vec<String> {
+    let mut features: Vec<&Value> = features.iter().collect();
+    features.sort_by_key(|feature| urgency(feature));
+    let total = features.len();
+    // No more of them can be seen; there may be thousands.
+    features.truncate(left);
+    let urgent = features.iter().filter(|feature| urgency(feature) < REST).count();
+    let stuck = features.iter().filter(|feature| is_stuck(feature)).count();
+    // Their rows come first, then the reasons of those that somebody can bring on, then all other rows.
+    for told in (0..=stuck).rev() {
+        let mut reasons = Vec::new();
+        let (mut rows, mut needed) = (Vec::new(), urgent);
+        let mut untold = told;
+        for (place, feature) in features.iter().enumerate() {
+            let is_told = is_stuck(feature) && untold > 0;
+            if is_told {
+                untold -= 1;
+                reasons.extend(paragraph(&stands_still(feature, at_work), columns, gap));
+                needed = if place < urgent { needed } else { total };
+            }
+            rows.push(row(feature, if is_told { "see below" } else { "see `aop status`" }));
+        }
+        let room = left.saturating_sub(1 + reasons.len());
+        let table = within(columns, HEADER, &rows, Some(TITLE));
+        let heights = table.iter().skip(1).map(|row| row.lines().count());
+        let shown = fit_into(room, heights.chain(std::iter::repeat_n(1, total - features.len())));
+        if shown < needed && told > 0 {
+            continue;
+        }
+        let mut lines: Vec<String> =
+            table.iter().take(1 + shown).flat_map(|row| row.lines()).map(str::to_owned).collect();
+        lines.extend((shown < total).then(|| and_more(total - shown)));
+        lines.extend(reasons);
+        return lines;
+    }
+    Vec::new()
+}
+
+/// The last of the urgencies.
+const REST: u8 = 2;
+
+/// What waits for an answer comes first, then what is blocked, then the rest.
+fn urgency(feature: &Value) -> u8 {
+    match feature["status"].as_str() {
+        _ if has_open_question(feature) => 0,
+        Some("blocked") => 1,
+        _ => REST,
+    }
+}
+
+fn paragraph(text: &str, columns: usize, gap: usize) -> Vec<String> {
+    let text = wrapped(text, columns);
+    std::iter::repeat_n(String::new(), gap).chain(text.lines().map(str::to_owned)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::seen;
+
+    const QUESTION: &str = "q_01JA0000000000000000000000";
+
+    fn feature(id: &str, status: &str) -> Value {
+        let question = (status == "awaiting_input").then_some(QUESTION);
+        let reason = matches!(status, "blocked" | "failed").then_some("the disk is full");
+        json!({"feature_id": id, "title": format!("What is built as {id}"), "status": status, "status_reason": reason,
+            "open_question_id": question, "updated_at": null, "awaiting_since": null})
+    }
+
+    fn thirty(others: &[(&str, &str)]) -> Vec<Value> {
+        let mut features: Vec<Value> = (1..=30).map(|n| feature(&format!("f{n:02}"), "planning")).collect();
+        features.extend(others.iter().map(|(id, status)| feature(id, status)));
+        features
+    }
+
+    #[test]
+    fn what_waits_stands_first_the_rest_is_counted_and_the_summary_stays() {
+        let features = thirty(&[("stuck", "blocked"), ("late", "awaiting_input")]);
+        let lines = lines(&features, true, &[], (80, 24));
+        assert_eq!(lines.len(), 23, "{lines:#?}");
+        assert!(lines[1].starts_with("late ") && lines[1].ends_with(QUESTION), "{lines:#?}");
+        assert!(lines[2].starts_with("stuck ") && lines[2].ends_with("see below"), "{lines:#?}");
+        let shown = lines.iter().filter(|line| line.contains(" planning ")).count();
+        let rest = [
+            &format!("  … and {} more (`aop status` lists all)", 30 - shown),
+            "",
+            "stuck is blocked: the disk is full",
+            "  go on with: `aop retry --feature-id stuck`",
+            "",
+            "1 feature waits for an answer: `aop answer`",
+            "",
+            "Ctrl-C leaves",
+        ];
+        assert_eq!(lines[lines.len() - rest.len()..], rest);
+    }
+
+    #[test]
+    fn a_terminal_of_any_size_is_never_flooded_and_says_what_it_does_not_show() {
+        let sets = [
+            vec![],
+            thirty(&[]),
+            thirty(&[("late", "awaiting_input"), ("stuck", "blocked"), ("gone", "failed")]),
+            (0..40).map(|n| feature(&format!("b{n:02}"), "blocked")).collect(),
+        ];
+        for (columns, rows) in
+            [3, 4, 7, 10, 14, 15, 24, 39].iter().flat_map(|rows| [(40, *rows), (80, *rows), (120, *rows)])
+        {
+            for features in &sets {
+                let lines = lines(
+                    features,
+                    false,
+                    &["No run is at work: `aop run` goes on.".into()],
+                    (columns, rows),
+                );
+                assert!(lines.len() < rows, "{columns}x{rows}: {lines:#?}");
+                let fits = |line: &String| seen(line) < columns.max(60);
+                assert!(lines.iter().all(fits), "{columns}x{rows}: {lines:#?}");
+                let listed = |id: &Value| {
+                    lines.iter().any(|line| line.starts_with(&format!("{} ", id.as_str().unwrap())))
+                };
+                let shown = features.iter().filter(|feature| listed(&feature["feature_id"])).count();
+                let told =
+                    lines.iter().any(|line| line.contains(&format!("… and {} more", features.len() - shown)));
+                assert!(shown == features.len() || told || rows < 10, "{columns}x{rows}: {lines:#?}");
+                let waits = features.iter().any(has_open_question);
+                let summed = lines.iter().any(|line| line.starts_with("1 feature waits for an answer"));
+                assert_eq!(waits, summed, "{columns}x{rows}: {lines:#?}");
+            }
+        }
+    }
+}
