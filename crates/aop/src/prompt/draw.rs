@@ -60,6 +60,9 @@ const MARK: &str = "? ";
 /// The last entry of a list that also takes free text.
 const OTHER: &str = "something else …";
 
+/// The entry for own words that nobody may see.
+const UNSEEN: &str = "your own words (not shown)";
+
 /// Draws the request and waits for the human.
 pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
     let text = |key: &str| look.words(input[key].as_str().unwrap_or_default());
@@ -196,49 +199,75 @@ fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Valu
         look.unseen(),
         look.escape
     );
-    let ticked: Vec<usize> = look.begun.iter().filter_map(|word| position(options, word)).collect();
-    let list = List::several(entries(options, look), &ticked);
-    let mut menu = Menu { list, shown: look.shown(), help: &help };
+    let mut several = Several::new(options, look, &help);
+    for word in look.begun.iter().filter(|word| other || position(options, word).is_some()) {
+        several.choose(word);
+    }
+    let mut typed = String::new();
     loop {
-        shown(&mut menu, look)?;
-        let mut selected: Vec<String> =
-            menu.list.ticked().into_iter().map(|index| label(options, index).to_owned()).collect();
-        if other {
-            let begun = look.begun.iter().filter(|word| position(options, word).is_none());
-            match own_words(begun, look) {
-                Ok(words) => selected.extend(words),
-                Err(Stop::Escaped) => continue,
-                Err(stop) => return Err(stop),
-            }
+        shown(&mut several.menu, look)?;
+        match if other { own_words(&mut several, &mut typed) } else { Ok(()) } {
+            Ok(()) => {}
+            Err(Stop::Escaped) => continue,
+            Err(stop) => return Err(stop),
         }
-        // Ticked and typed is said twice and meant once.
-        let mut seen = std::collections::HashSet::new();
-        selected.retain(|word| seen.insert(word.clone()));
+        let selected = several.chosen();
         answered(&selected.join(", "), look);
         return Ok(json!({"selected": selected}));
     }
 }
 
-/// Texts of the human's own, until an empty one.
-fn own_words<'a>(begun: impl Iterator<Item = &'a String>, look: &Look<'_>) -> Result<Vec<String>, Stop> {
-    let mut begun = begun.map(String::as_str);
-    let mut words: Vec<String> = Vec::new();
+/// What is chosen of the options and beyond them. Words of the human's own stand in the list behind the options, ticked
+/// until somebody takes that away, so that nothing is lost on the way back there.
+struct Several<'a> {
+    menu: Menu<'a>,
+    /// What each entry of the list says in an answer.
+    words: Vec<String>,
+    look: &'a Look<'a>,
+}
+
+impl<'a> Several<'a> {
+    fn new(options: &[&Value], look: &'a Look<'a>, help: &'a str) -> Self {
+        let menu = Menu { list: List::several(entries(options, look)), shown: look.shown(), help };
+        let words = (0..options.len()).map(|index| label(options, index).to_owned()).collect();
+        Several { menu, words, look }
+    }
+
+    /// Ticks a word. Ticked and typed is said twice and meant once.
+    fn choose(&mut self, word: &str) {
+        let known = self.words.iter().position(|known| known == word);
+        let index = known.unwrap_or_else(|| {
+            let entry = if self.look.secret { UNSEEN.to_owned() } else { clean(word).replace('\n', " ") };
+            self.menu.list.add(entry);
+            self.words.push(word.to_owned());
+            self.words.len() - 1
+        });
+        self.menu.list.tick(index);
+    }
+
+    fn chosen(&self) -> Vec<String> {
+        self.menu.list.ticked().into_iter().map(|index| self.words[index].clone()).collect()
+    }
+}
+
+/// Takes texts of the human's own, until an empty one. What is typed stays also when it is left.
+fn own_words(several: &mut Several<'_>, typed: &mut String) -> Result<(), Stop> {
+    let look = several.look;
     loop {
-        let besides = match words.as_slice() {
+        let besides = match several.chosen().as_slice() {
             [] => String::new(),
-            words if look.secret => format!(" besides {} of your own", words.len()),
+            words if look.secret => format!(" besides {} chosen", words.len()),
             words => format!(" besides {}", words.join(", ")),
         };
         let help = format!(
             "{}anything else{}? enter alone: nothing else, esc for the list",
             look.unseen(),
-            clean(&besides)
+            clean(&besides).replace('\n', " ")
         );
-        let mut text = begun.next().unwrap_or_default().to_owned();
-        line(&mut text, &help, look)?;
-        if is_blank(&text) {
-            return Ok(words);
+        line(typed, &help, look)?;
+        if is_blank(typed) {
+            return Ok(());
         }
-        words.push(text);
+        several.choose(&std::mem::take(typed));
     }
 }

@@ -31,10 +31,24 @@ impl List {
         List { entries, always: None, ticked: None, careful, filter: Editor::default(), at, note: None }
     }
 
-    /// Several of these are chosen; those in `ticked` are already.
-    pub(super) fn several(entries: Vec<String>, ticked: &[usize]) -> Self {
-        let ticks = (0..entries.len()).map(|index| ticked.contains(&index)).collect();
-        List { ticked: Some(ticks), ..List::one(entries, false) }
+    /// Several of these are chosen.
+    pub(super) fn several(entries: Vec<String>) -> Self {
+        List { ticked: Some(vec![false; entries.len()]), ..List::one(entries, false) }
+    }
+
+    /// One more entry behind the others.
+    pub(super) fn add(&mut self, entry: String) {
+        self.entries.push(entry);
+        if let Some(ticks) = &mut self.ticked {
+            ticks.push(false);
+        }
+    }
+
+    /// Ticks an entry.
+    pub(super) fn tick(&mut self, index: usize) {
+        if let Some(tick) = self.ticked.as_mut().and_then(|ticks| ticks.get_mut(index)) {
+            *tick = true;
+        }
     }
 
     /// One more entry, which no filter hides.
@@ -195,8 +209,10 @@ mod tests {
 
     #[test]
     fn several_are_ticked_with_space_and_ticks_outlive_the_filter() {
-        let entries = ["a", "b", "c"].map(str::to_owned).to_vec();
-        let mut list = List::several(entries, &[2]);
+        let entries = ["a", "b"].map(str::to_owned).to_vec();
+        let mut list = List::several(entries);
+        list.add("c".to_owned());
+        list.tick(2);
         list.press(Press::Char('b'));
         list.press(Press::Char(' '));
         list.press(Press::Edit(Edit::Erase));

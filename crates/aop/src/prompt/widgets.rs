@@ -32,7 +32,9 @@ impl Widget for Line<'_> {
     }
 
     fn frame(&self, columns: usize, rows: usize) -> Frame {
-        let help = helping(self.help, columns);
+        let mut help = helping(self.help, columns);
+        // It may name all that was chosen.
+        help.truncate(rows.saturating_sub(1).max(1));
         let (mut lines, cursor) = typed(&self.editor, self.shown, columns, rows.saturating_sub(help.len()));
         lines.extend(help);
         Frame { lines, cursor: Some(cursor) }
@@ -175,6 +177,14 @@ mod tests {
         menu.press(Press::Char('!'));
         let lines = menu.frame(60, 20).lines;
         assert_eq!(lines[..2], ["> !", "  nothing matches; backspace clears"], "{lines:#?}");
+    }
+
+    #[test]
+    fn a_long_help_leaves_room_for_what_is_typed() {
+        let help = "many words ".repeat(40);
+        let line = Line { editor: Editor::new("mine"), shown: Shown::Plainly, help: &help };
+        let frame = line.frame(22, 5);
+        assert_eq!((frame.lines.len(), frame.lines[0].as_str()), (5, "> mine"));
     }
 
     #[test]

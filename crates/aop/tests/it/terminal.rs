@@ -361,14 +361,50 @@ fn what_is_typed_for_a_secret_choice_is_not_shown_on_a_terminal() {
     answering.until("(not shown)");
     answering.until("space to choose");
     answering.press(b" \r");
-    answering.until("anything else?");
+    answering.until("anything else besides 1 chosen?");
     answering.press(b"hunter3\r");
-    answering.until("besides 1 of your own?");
+    answering.until("besides 2 chosen?");
+    answering.press(b"\x1b");
+    answering.until("[x] your own words (not shown)");
+    answering.press(b"\r");
+    answering.until("besides 2 chosen?");
     answering.press(b"\r");
     answering.until("(not shown)");
     let seen = answering.end();
     assert!(!seen.contains("hunter") && seen.contains("*******"), "{seen}");
     assert_eq!(project.run(&["questions", "--status", "answered"]).data()["items"][0]["status"], "answered");
+}
+
+#[test]
+fn own_words_among_several_stay_in_the_list_until_their_tick_is_taken_away() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["expected_answer"] =
+        serde_json::json!({"kind": "multi_choice", "choices": ["Linux", "macOS"], "allow_other": true});
+    project.tool("feature.question_create", "builder", &input).data();
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until(PROMPT);
+    answering.press(b" \r");
+    answering.until("anything else besides Linux?");
+    answering.press(b"BSD\r");
+    answering.until("besides Linux, BSD?");
+    answering.press(b"Plan9\r");
+    answering.until("besides Linux, BSD, Plan9?");
+    // Not done yet, and not said for good.
+    answering.press(b"Hu");
+    answering.until("> Hu");
+    answering.press(b"\x1b");
+    answering.until("[x] BSD");
+    answering.until("[x] Plan9");
+    answering.until(PROMPT);
+    answering.press(b"\x1b[A \r");
+    answering.until("> Hu");
+    answering.until("anything else besides Linux, BSD?");
+    answering.press(b"rd\r");
+    answering.until("besides Linux, BSD, Hurd?");
+    answering.press(b"\r");
+    answering.end();
+    assert_eq!(the_answer(&project), serde_json::json!(["Linux", "BSD", "Hurd"]));
 }
 
 #[test]
