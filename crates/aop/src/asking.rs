@@ -1,17 +1,16 @@
 //! Asking and waiting: what `aop ask` and `aop packet ask` share. The question is durable before anybody is
 //! asked; it can be answered at this terminal or anywhere else, and whichever is first ends the wait.
 
-use crate::output::question::{above_prompt, card};
+use crate::output::question::{above_prompt, card, to_reopen};
 use crate::output::style::{clean, dim, yellow};
 use crate::output::{talk, warn};
 use crate::project::{Interrupts, SURFACE, Session, operation_id};
-use crate::prompt;
+use crate::prompt::{self, QUIET, Typing, typed_out};
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::policy::HumanInput;
 use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::Role;
-use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{lone_feature, question_request};
 use aop_kernel::{ErrorCode, Refusal};
@@ -183,8 +182,12 @@ fn wait_until_closed(
         changes.borrow_and_update();
         let Some(question) = look(session, id, &mut interrupts)? else { return Ok(None) };
         if !question.is_open() {
-            if here.take().is_some_and(|prompt| prompt.is_shown()) {
+            if let Some(typing) = here.take().and_then(prompt::Beside::take_away) {
                 talk(&taken_away(&question, operation));
+                if typing == Typing::Yes {
+                    // The question is closed: whether somebody wants to stop makes no difference any more.
+                    session.wait_patiently(&mut interrupts, typed_out(Some(QUIET))).transpose()?;
+                }
             }
             let now = session.wait(session.store().now())?;
             if question.expires_at.is_some_and(|deadline| deadline <= now) {
@@ -237,16 +240,13 @@ fn wait_until_closed(
 /// Why a prompt is gone that nobody has answered.
 fn taken_away(question: &Question, operation: &OperationId) -> String {
     match &question.state {
-        QuestionState::Expired { .. } if question.stops_at() == Some(Status::Failed) => {
-            "Nobody answered in time; the question expired, and its feature failed.".to_owned()
-        }
-        QuestionState::Expired { .. } => format!(
-            "Nobody answered in time; the question expired. Ask it again with\n  aop reopen --feature-id {} --question-id {}\nThen, to wait \
-             for it, {}.",
-            question.feature_id,
-            question.id,
-            again(operation)
-        ),
+        QuestionState::Expired { .. } => match to_reopen(question) {
+            None => "Nobody answered in time; the question expired, and its feature failed.".to_owned(),
+            Some(command) => format!(
+                "Nobody answered in time; the question expired. Ask it again with\n  {command}\nThen, to wait for it, {}.",
+                again(operation)
+            ),
+        },
         QuestionState::Answered { resolution, .. } if resolution.mode != ResolutionMode::UserReply => {
             "Nobody answered in time; policy decided.".to_owned()
         }

@@ -1,18 +1,21 @@
 //! `aop answer` on a terminal: everything that waits, one question after the other.
 
 use super::answer::{send, told};
-use crate::output::question::{above_prompt, ending};
+use crate::output::question::{above_prompt, too_late};
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::{CommandResult, INTERRUPTED, Reply, talk};
 use crate::project::{Interrupts, Session, operation_id};
-use crate::prompt::{self, Ended};
+use crate::prompt::{self, Ended, Typing};
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle;
-use aop_kernel::question::{Question, QuestionStatus};
+use aop_kernel::question::{Question, QuestionState, QuestionStatus, ResolutionMode};
 use aop_kernel::tools::QuestionFilter;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::QuestionPage;
 use serde_json::json;
+
+/// What is said of a question that still waits.
+const LEFT_OPEN: &str = "left open";
 
 /// What became of the questions.
 #[derive(Default)]
@@ -20,13 +23,44 @@ struct Tally {
     answered: usize,
     skipped: usize,
     /// Those that somebody or something else closed meanwhile.
-    late: usize,
+    elsewhere: usize,
+    expired: usize,
+    by_policy: usize,
+    withdrawn: usize,
 }
 
 impl Tally {
+    /// How many there are of each kind.
+    fn kinds(&self) -> [(usize, &'static str); 6] {
+        [
+            (self.answered, "answered"),
+            (self.skipped, LEFT_OPEN),
+            (self.elsewhere, "answered elsewhere"),
+            (self.expired, "expired"),
+            (self.by_policy, "decided by policy"),
+            (self.withdrawn, "withdrawn"),
+        ]
+    }
+
     /// Whether any question was put to the human.
     fn has_any(&self) -> bool {
-        self.answered + self.skipped + self.late > 0
+        self.kinds().iter().any(|(count, _)| *count > 0)
+    }
+
+    /// Counts one that the human did not answer.
+    fn count(&mut self, question: &Question) {
+        let kind = match &question.state {
+            QuestionState::Open => &mut self.skipped,
+            QuestionState::Answered { resolution, .. } => {
+                match resolution.mode == ResolutionMode::UserReply {
+                    true => &mut self.elsewhere,
+                    false => &mut self.by_policy,
+                }
+            }
+            QuestionState::Expired { .. } => &mut self.expired,
+            QuestionState::Withdrawn { .. } => &mut self.withdrawn,
+        };
+        *kind += 1;
     }
 }
 
@@ -89,10 +123,14 @@ fn one(
                 return Ok(true);
             }
             Ended::Said(prompt::Reply::Answer(answer)) => answer,
-            Ended::Closed(closed) => {
-                tally.late += 1;
-                talk(&format!("{} {}\n", bold("too late:"), ending(&closed).trim()));
-                return Ok(true);
+            Ended::Closed(closed, typing) => {
+                tally.count(&closed);
+                talk(&format!("{}\n", too_late(&closed)));
+                if typing == Typing::No {
+                    return Ok(true);
+                }
+                let goes_on = session.wait_patiently(interrupts, prompt::typed_out(None)).transpose()?;
+                return Ok(goes_on == Some(true));
             }
         };
         let operation = operation_id(None)?;
@@ -111,8 +149,10 @@ fn one(
             Err(refusal)
                 if matches!(refusal.code, ErrorCode::QuestionAlreadyAnswered | ErrorCode::QuestionClosed) =>
             {
-                tally.late += 1;
-                talk(&format!("{} {}\n", bold("too late:"), clean(&refusal.message)));
+                let closed = session.wait(session.store().question(question.id.clone()))?;
+                let closed = closed.ok_or(refusal)?;
+                tally.count(&closed);
+                talk(&format!("{}\n", too_late(&closed)));
                 return Ok(true);
             }
             Err(refusal) => return Err(refusal),
@@ -135,14 +175,17 @@ fn named(session: &Session, feature: Option<&FeatureId>, id: &QuestionId) -> Res
 
 /// How it went, and what is left.
 fn told_in_the_end(session: &Session, tally: &Tally, feature: Option<&FeatureId>) -> Result<String, Refusal> {
-    let done = match (tally.answered, tally.skipped) {
-        (0, 0) if tally.late > 0 => format!("{} closed elsewhere", tally.late),
-        (0, 0) => match feature {
-            Some(feature) => format!("Nothing of {} waits for an answer", bold(feature.as_str())),
-            None => "Nothing waits for an answer".to_owned(),
-        },
-        (answered, 0) => format!("{answered} answered"),
-        (answered, skipped) => format!("{answered} answered, {}", yellow(&format!("{skipped} left open"))),
+    let done = match feature {
+        _ if tally.has_any() => {
+            let any = tally.kinds().into_iter().filter(|(count, _)| *count > 0);
+            let told = |(count, kind)| match kind {
+                LEFT_OPEN => yellow(&format!("{count} {kind}")),
+                kind => format!("{count} {kind}"),
+            };
+            any.map(told).collect::<Vec<_>>().join(", ")
+        }
+        Some(feature) => format!("Nothing of {} waits for an answer", bold(feature.as_str())),
+        None => "Nothing waits for an answer".to_owned(),
     };
     let inbox = session.wait(session.store().inbox(0, 0))?;
     let others = inbox.total.saturating_sub(tally.skipped);

@@ -5,6 +5,7 @@ use super::table::cut;
 use super::when::relative;
 use aop_ask::Kind;
 use aop_kernel::question::{AnswerKind, Question, QuestionState, QuestionType, ResolutionMode};
+use aop_kernel::status::Status;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -180,6 +181,20 @@ pub(crate) fn ending(question: &Question) -> String {
             format!("    {}{}\n", yellow("withdrawn"), clean(&note))
         }
     }
+}
+
+/// What whoever was about to answer is told: which question it was, how it ended, and how it is asked again.
+pub(crate) fn too_late(question: &Question) -> String {
+    let told = format!("{} {}", bold(&format!("too late for {}:", question.id)), ending(question).trim());
+    let again = to_reopen(question).map(|command| format!("\nAsk it again with\n  {command}"));
+    told + &again.unwrap_or_default()
+}
+
+/// The command that asks a question again which nobody answered in time. What failed with it is not worked on any more.
+pub(crate) fn to_reopen(question: &Question) -> Option<String> {
+    let expired = matches!(question.state, QuestionState::Expired { .. });
+    (expired && question.stops_at() != Some(Status::Failed))
+        .then(|| format!("aop reopen --feature-id {} --question-id {}", question.feature_id, question.id))
 }
 
 /// An answer as text: text as it is, anything else as JSON.

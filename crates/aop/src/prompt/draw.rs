@@ -3,8 +3,8 @@
 use super::editor::{Editor, Shown};
 use super::list::List;
 use super::stage::{End, Wanted, Widget, show};
-use super::widgets::{Line, Menu};
-use crate::output::style::{bold, clean, cyan, dim};
+use super::widgets::{Line, Menu, Pause};
+use crate::output::style::{bold, clean, cyan, dim, yellow};
 use crate::output::talk;
 use aop_ask::{RECOMMENDED, is_blank};
 use aop_kernel::signs::visible;
@@ -81,7 +81,8 @@ pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
             let help = if input["required"] == true { "" } else { "enter alone leaves it out, " };
             let help = format!("{}{help}enter to answer, {}", look.unseen(), look.escape);
             let mut typed = look.begun.first().cloned().unwrap_or_default();
-            line(&mut typed, &help, look)?;
+            let ended = line(&mut typed, &help, look);
+            unless_sent(ended, &[&typed], look)?;
             answered(&typed, look);
             Ok(json!({"text": typed}))
         }
@@ -125,7 +126,11 @@ fn position(options: &[&Value], word: &str) -> Option<usize> {
 
 /// Shows a widget to its end.
 fn shown(widget: &mut impl Widget, look: &Look<'_>) -> Result<(), Stop> {
-    match show(widget, look.wanted) {
+    ended(show(widget, look.wanted))
+}
+
+fn ended(end: std::io::Result<End>) -> Result<(), Stop> {
+    match end {
         Ok(End::Done) => Ok(()),
         Ok(End::Escaped) => Err(Stop::Escaped),
         Ok(End::Interrupted) => Err(Stop::Interrupted),
@@ -142,6 +147,22 @@ fn answered(text: &str, look: &Look<'_>) {
         text => cyan(&clean(text).replace('\n', "\n  ")),
     };
     talk(&format!("  {text}"));
+}
+
+/// What was typed stays too when the question is gone before that could be sent.
+fn unless_sent(ended: Result<(), Stop>, typed: &[&str], look: &Look<'_>) -> Result<(), Stop> {
+    let typed: Vec<&str> = typed.iter().copied().filter(|text| !is_blank(text)).collect();
+    if matches!(ended, Err(Stop::Withdrawn)) && !typed.is_empty() {
+        let text = if look.secret { "(not shown)".to_owned() } else { clean(&typed.join(", ")) };
+        talk(&format!("  {} {}", yellow("not sent:"), text.replace('\n', "\n  ")));
+    }
+    ended
+}
+
+/// Waits for enter, so that what is typed meanwhile gets to nobody. `by_itself` says when it goes on without that.
+pub(super) fn pause(by_itself: &str, wanted: &Wanted) -> Result<(), Stop> {
+    let mut pause = Pause { help: &format!("press Enter to go on{by_itself}") };
+    ended(show(&mut pause, wanted))
 }
 
 /// Has a text typed, or changed. It is kept also when that is left.
@@ -171,7 +192,9 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
     let mut words = if known.is_some() { String::new() } else { begun.to_owned() };
     let mut menu = Menu { list, shown: look.shown(), help: &help };
     loop {
-        shown(&mut menu, look)?;
+        let ended = shown(&mut menu, look);
+        let typed = if words.is_empty() { menu.list.typed() } else { &words };
+        unless_sent(ended, &[typed], look)?;
         let index = menu.list.chosen().unwrap_or_default();
         if index < options.len() {
             answered(label(options, index), look);
@@ -181,7 +204,8 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
         if !menu.list.typed().is_empty() {
             menu.list.typed().clone_into(&mut words);
         }
-        match line(&mut words, &own, look) {
+        let ended = line(&mut words, &own, look);
+        match unless_sent(ended, &[&words], look) {
             Ok(()) if is_blank(&words) => {}
             Ok(()) => {
                 answered(&words, look);
@@ -205,11 +229,15 @@ fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Valu
     }
     let mut typed = String::new();
     loop {
-        shown(&mut several.menu, look)?;
-        match if other { own_words(&mut several, &mut typed) } else { Ok(()) } {
-            Ok(()) => {}
-            Err(Stop::Escaped) => continue,
-            Err(stop) => return Err(stop),
+        let ended = shown(&mut several.menu, look);
+        several.unless_sent(ended, &typed)?;
+        if other {
+            let ended = own_words(&mut several, &mut typed);
+            match several.unless_sent(ended, &typed) {
+                Ok(()) => {}
+                Err(Stop::Escaped) => continue,
+                Err(stop) => return Err(stop),
+            }
         }
         let selected = several.chosen();
         answered(&selected.join(", "), look);
@@ -247,6 +275,13 @@ impl<'a> Several<'a> {
 
     fn chosen(&self) -> Vec<String> {
         self.menu.list.ticked().into_iter().map(|index| self.words[index].clone()).collect()
+    }
+
+    /// What was chosen and typed stays when the question is gone before that could be sent.
+    fn unless_sent(&self, ended: Result<(), Stop>, typed: &str) -> Result<(), Stop> {
+        let chosen = self.chosen();
+        let words = chosen.iter().map(String::as_str).chain([self.menu.list.typed(), typed]);
+        unless_sent(ended, &words.collect::<Vec<_>>(), self.look)
     }
 }
 

@@ -9,7 +9,7 @@ mod list;
 mod stage;
 mod widgets;
 
-pub(crate) use beside::{Beside, Ended, ask_while_open, time_left};
+pub(crate) use beside::{Beside, Ended, QUIET, Typing, ask_while_open, time_left, typed_out};
 pub(crate) use stage::Wanted;
 
 use crate::output::style::{clean, is_dumb};

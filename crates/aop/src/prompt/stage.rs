@@ -9,24 +9,42 @@ use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
 use crossterm::{QueueableCommand, execute, queue};
 use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How soon a prompt notices that its question was closed elsewhere.
 const PULSE: Duration = Duration::from_millis(50);
 
-/// Whether a prompt is still wanted. Whoever shows it beside something else takes it away.
+/// Whether a prompt is still wanted. Whoever shows it beside something else takes it away, and sees whether somebody is
+/// typing.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Wanted(Arc<AtomicBool>);
+pub(crate) struct Wanted(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    withdrawn: AtomicBool,
+    typed: AtomicUsize,
+}
 
 impl Wanted {
     /// From now on it is not.
     pub(super) fn withdraw(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.withdrawn.store(true, Ordering::Release);
     }
 
     fn is_withdrawn(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.withdrawn.load(Ordering::Acquire)
+    }
+
+    /// How many keys were pressed so far that type or send something.
+    pub(super) fn typed(&self) -> usize {
+        self.0.typed.load(Ordering::Acquire)
+    }
+
+    fn hear(&self, press: Option<&Press>) {
+        if matches!(press, Some(Press::Char(_) | Press::Paste(_) | Press::Enter)) {
+            self.0.typed.fetch_add(1, Ordering::AcqRel);
+        }
     }
 }
 
@@ -55,20 +73,21 @@ pub(super) enum End {
 }
 
 /// Shows a widget until it is done or somebody wants to leave it. Keys from before it could be seen are discarded: they
-/// were meant for something else.
+/// were meant for something else. So are those that are on their way when it is taken away: nobody else shall have them.
 pub(super) fn show(widget: &mut impl Widget, wanted: &Wanted) -> std::io::Result<End> {
     let mut stage = Stage::open()?;
-    while poll(Duration::ZERO)? {
-        read()?;
-    }
+    discard()?;
     loop {
         let (columns, rows) = known_size().unwrap_or((80, 24));
         stage.paint(&widget.frame(columns.saturating_sub(1).max(10), rows.saturating_sub(1).max(3)))?;
         let event = next(wanted)?;
         if wanted.is_withdrawn() {
+            discard()?;
             return Ok(End::Withdrawn);
         }
-        let end = match press(event) {
+        let press = press(event);
+        wanted.hear(press.as_ref());
+        let end = match press {
             None => None,
             Some(Press::Escape) => Some(End::Escaped),
             Some(Press::Interrupt) => Some(End::Interrupted),
@@ -78,6 +97,13 @@ pub(super) fn show(widget: &mut impl Widget, wanted: &Wanted) -> std::io::Result
             return Ok(end);
         }
     }
+}
+
+fn discard() -> std::io::Result<()> {
+    while poll(Duration::ZERO)? {
+        read()?;
+    }
+    Ok(())
 }
 
 /// The next thing that the terminal reports; anything at all when nobody wants to know any more.

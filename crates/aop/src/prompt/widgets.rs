@@ -1,4 +1,4 @@
-//! A line to type into and a list to choose from, as they are painted. Pure.
+//! A line to type into, a list to choose from and a key to wait for, as they are painted. Pure.
 
 use super::editor::{Editor, Shown};
 use super::keys::Press;
@@ -55,6 +55,21 @@ fn typed(editor: &Editor, shown: Shown, columns: usize, room: usize) -> (Vec<Str
 
 fn helping(help: &str, columns: usize) -> Vec<String> {
     wrapped(help, columns).lines().map(|line| fit(&dim(line), columns)).collect()
+}
+
+/// Nothing but a key that is waited for.
+pub(super) struct Pause<'a> {
+    pub(super) help: &'a str,
+}
+
+impl Widget for Pause<'_> {
+    fn press(&mut self, press: Press) -> bool {
+        press == Press::Enter
+    }
+
+    fn frame(&self, columns: usize, _: usize) -> Frame {
+        Frame { lines: helping(self.help, columns), cursor: None }
+    }
 }
 
 /// A list to choose from.

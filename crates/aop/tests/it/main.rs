@@ -55,3 +55,4 @@ mod running;
 mod stdout;
 mod support;
 mod terminal;
+mod terminal_late;

@@ -6,12 +6,12 @@ use super::keys::{Keys, Wish};
 use super::{Answers, Rest, leave};
 use crate::commands::status::overview;
 use crate::output::live::Painter;
-use crate::output::question::{above_prompt, ending};
+use crate::output::question::{above_prompt, too_late};
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::table::fit;
 use crate::output::{say, talk};
 use crate::project::operation_id;
-use crate::prompt::{self, Ended};
+use crate::prompt::{self, Ended, Typing};
 use aop_kernel::event::{Event, Recorded};
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -378,8 +378,11 @@ impl View {
         loop {
             match self.ask(&question, begun.take()) {
                 Ok(None) => return,
-                Ok(Some(Ended::Closed(closed))) => {
-                    talk(&format!("{} {}", bold("too late:"), ending(&closed).trim()));
+                Ok(Some(Ended::Closed(closed, typing))) => {
+                    talk(&too_late(&closed));
+                    if typing == Typing::Yes {
+                        self.let_type();
+                    }
                     break;
                 }
                 Ok(Some(Ended::Said(prompt::Reply::Answer(answer)))) => match self.send(&question, &answer) {
@@ -419,6 +422,20 @@ impl View {
                 _ = stopped.wait_for(|stopped| *stopped) => Ok(None),
             }
         })
+    }
+
+    /// Lets somebody type on who has not seen yet that there is no question any more: a key means something else here.
+    fn let_type(&self) {
+        let mut stopped = self.stop.subscribe();
+        let goes_on = self.runtime.block_on(async {
+            tokio::select! {
+                goes_on = prompt::typed_out(Some(prompt::QUIET)) => goes_on,
+                _ = stopped.wait_for(|stopped| *stopped) => Ok(true),
+            }
+        });
+        if goes_on.is_ok_and(|goes_on| !goes_on) {
+            self.stop.send_replace(true);
+        }
     }
 
     fn send(&self, question: &Question, answer: &Value) -> Result<(), Refusal> {
