@@ -42,6 +42,9 @@ const QUESTIONS: usize = 2;
 /// What a table needs to say anything: its header, a row, and how many there are besides.
 const TABLE: usize = 3;
 
+/// How much of an id is always worth more than who asked.
+const LEAST: usize = 8;
+
 const HEADER: &[&str] = &["", "FEATURE", "STATUS", "ROLE", "ENGINE", "SINCE", ""];
 
 impl Picture {
@@ -170,17 +173,23 @@ fn urgency(feature: &FeatureRecord) -> u8 {
     }
 }
 
+/// Whose question it is and until when it waits. Where there is little room the id is cut, which the table has, and who
+/// asked is left out; the deadline stays.
+fn head(question: &Question, columns: usize) -> String {
+    let kind = question.asked.question_type.as_str();
+    let by = format!("{} asked {}", question.asked.role, relative(question.created_at));
+    let until = question.expires_at.map(|at| format!("expires {}", relative(at)));
+    let whole = until.as_ref().map_or_else(|| by.clone(), |until| format!("{by} · {until}"));
+    let id = question.feature_id.as_str();
+    // Beside what stands between them, and the last column.
+    let room = |told: &str| columns.saturating_sub(7 + seen(kind) + seen(told));
+    let told = if room(&whole) >= seen(id).min(LEAST) { whole } else { until.unwrap_or(by) };
+    format!("{} {}  {}  {}", yellow("?"), bold(&cut(id, room(&told).max(2))), yellow(kind), dim(&told))
+}
+
 fn asked(question: &Question, columns: usize, way: Way) -> Vec<String> {
-    let asked = &question.asked;
-    let until = question.expires_at.map(|at| format!(" · expires {}", relative(at))).unwrap_or_default();
-    let head = format!(
-        "{} {}  {}  {}",
-        yellow("?"),
-        bold(question.feature_id.as_str()),
-        yellow(asked.question_type.as_str()),
-        dim(&format!("{} asked {}{until}", asked.role, relative(question.created_at)))
-    );
-    let prompt = format!("  {}", clean(&cut(&asked.prompt, columns.saturating_sub(4))));
+    let head = head(question, columns);
+    let prompt = format!("  {}", clean(&cut(&question.asked.prompt, columns.saturating_sub(4))));
     let whole =
         format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id);
     // Half a command is of no use to anybody; the short one walks through all that waits.
@@ -228,6 +237,23 @@ mod tests {
             "prompt": "Which one?", "created_at": "2026-01-01T00:00:00Z", "expires_at": null,
             "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"}, "resume_status": "building"});
         serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn the_deadline_of_a_question_is_seen_however_long_the_id_is() {
+        let mut question = question("checkout-with-many-payments");
+        let now = aop_store::Clock::now(&aop_store::SystemClock);
+        question.created_at = now;
+        question.expires_at = Some(now.plus_millis(900_000));
+        let lines = |columns| head(&question, columns);
+        let end = "clarification  builder asked just now · expires in 15 min";
+        assert_eq!(lines(100), format!("? checkout-with-many-payments  {end}"));
+        assert_eq!(lines(80), format!("? checkout-with-man…  {end}"));
+        assert_eq!(lines(60), "? checkout-with-many-pay…  clarification  expires in 15 min");
+        for columns in 40..120 {
+            let line = lines(columns);
+            assert!(seen(&line) < columns && line.ends_with("expires in 15 min"), "{columns}: {line}");
+        }
     }
 
     #[test]
