@@ -26,6 +26,8 @@ pub(super) enum Stop {
 pub(super) struct Look<'a> {
     /// What stands before the question: which of how many, and whether it may be left out.
     pub(super) place: &'a str,
+    /// What stands above it.
+    pub(super) above: &'a str,
     /// What Esc does.
     pub(super) escape: &'a str,
     /// The answer that it begins with: labels, or text.
@@ -65,14 +67,15 @@ const UNSEEN: &str = "your own words (not shown)";
 
 /// Draws the request and waits for the human.
 pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
-    let text = |key: &str| look.words(input[key].as_str().unwrap_or_default());
     let options: Vec<&Value> = input["options"].as_array().into_iter().flatten().collect();
-    previews(&options, look);
     // The question stays above what is painted again and again, so it may be of any length.
-    let question = text("question");
+    let question = look.words(input["question"].as_str().unwrap_or_default());
     let (first, rest) = question.split_once('\n').unwrap_or((&question, ""));
     let rest: String = rest.lines().map(|line| format!("\n  {line}")).collect();
-    talk(&format!("{}{}{}{rest}", cyan(MARK), dim(look.place), bold(first)));
+    let question =
+        format!("{}{}{}{}{rest}", previews(&options, look), cyan(MARK), dim(look.place), bold(first));
+    talk(&question);
+    let look = &Look { above: &format!("{}\n{question}", look.above), ..*look };
     let other = input["allow_other"] == true;
     match input["kind"].as_str() {
         Some("select") => select(&options, other, look),
@@ -90,16 +93,13 @@ pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
 }
 
 /// Previews stand above the list: a list has no room for them.
-fn previews(options: &[&Value], look: &Look<'_>) {
-    for option in options {
-        if let Some(preview) = option["preview"].as_str() {
-            talk(&format!(
-                "{}\n{}",
-                dim(&format!("── {}", look.words(option["label"].as_str().unwrap_or_default()))),
-                look.words(preview)
-            ));
-        }
-    }
+fn previews(options: &[&Value], look: &Look<'_>) -> String {
+    let shown = |option: &&Value| {
+        let label = look.words(option["label"].as_str().unwrap_or_default());
+        let preview = look.words(option["preview"].as_str()?);
+        Some(format!("{}\n{preview}\n", dim(&format!("── {label}"))))
+    };
+    options.iter().filter_map(shown).collect()
 }
 
 /// "label — description", or the label alone when the description says no more; a mark before it stays.
@@ -126,7 +126,7 @@ fn position(options: &[&Value], word: &str) -> Option<usize> {
 
 /// Shows a widget to its end.
 fn shown(widget: &mut impl Widget, look: &Look<'_>) -> Result<(), Stop> {
-    ended(show(widget, look.wanted))
+    ended(show(widget, Some(look.above), look.wanted))
 }
 
 fn ended(end: std::io::Result<End>) -> Result<(), Stop> {
@@ -162,7 +162,7 @@ fn unless_sent(ended: Result<(), Stop>, typed: &[&str], look: &Look<'_>) -> Resu
 /// Waits for enter, so that what is typed meanwhile gets to nobody. `by_itself` says when it goes on without that.
 pub(super) fn pause(by_itself: &str, wanted: &Wanted) -> Result<(), Stop> {
     let mut pause = Pause { help: &format!("press Enter to go on{by_itself}") };
-    ended(show(&mut pause, wanted))
+    ended(show(&mut pause, None, wanted))
 }
 
 /// Has a text typed, or changed. It is kept also when that is left.

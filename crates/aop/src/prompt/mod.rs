@@ -12,6 +12,7 @@ mod widgets;
 pub(crate) use beside::{Beside, Ended, QUIET, Typing, ask_while_open, time_left, typed_out};
 pub(crate) use stage::Wanted;
 
+use crate::output::question::above_prompt;
 use crate::output::style::{clean, is_dumb};
 use crate::output::talk;
 use aop_ask::{Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
@@ -45,14 +46,15 @@ fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Re
     let asked = &question.asked;
     let expected = asked.expected_answer.as_ref();
     let careful = asked.question_type.grants();
+    let above = &above_prompt(question);
     if expected.is_some_and(|expected| expected.kind == AnswerKind::Json) {
-        return json_value(&asked.prompt, begun, wanted);
+        return json_value(&asked.prompt, above, begun, wanted);
     }
     match &asked.spec {
-        Some(spec) => form(spec, begun, careful, wanted),
+        Some(spec) => form(spec, above, begun, careful, wanted),
         None => {
             let begun = begun.map(|begun| json!({ONLY: begun}));
-            Ok(match form(&as_spec(question)?, begun.as_ref(), careful, wanted)? {
+            Ok(match form(&as_spec(question)?, above, begun.as_ref(), careful, wanted)? {
                 Reply::Answer(mapping) => Reply::Answer(mapping[ONLY].clone()),
                 other => other,
             })
@@ -63,6 +65,7 @@ fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Re
 /// Asks a whole form; the answer is its bare mapping. Esc goes back to the question before, and leaves the first.
 fn form(
     spec: &QuestionSpec,
+    above: &str,
     begun: Option<&Value>,
     careful: bool,
     wanted: &Wanted,
@@ -77,6 +80,7 @@ fn form(
         let id = request["id"].as_str().unwrap_or_default();
         let look = Look {
             place: &place(spec, id),
+            above,
             escape: if answers.trail.is_empty() { "esc to leave it" } else { "esc for the one before" },
             begun: answers.said.get(id).map(Vec::as_slice).unwrap_or_default(),
             careful,
@@ -211,13 +215,13 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
 }
 
 /// Asks for JSON until it is some; what was typed stays.
-fn json_value(prompt: &str, begun: Option<&Value>, wanted: &Wanted) -> Result<Reply, Refusal> {
+fn json_value(prompt: &str, above: &str, begun: Option<&Value>, wanted: &Wanted) -> Result<Reply, Refusal> {
     let mut begun: Vec<String> = begun.map(Value::to_string).into_iter().collect();
     loop {
         let question = format!("{prompt}\n\nThe answer, as JSON:");
         let input = json!({"kind": "text", "question": question, "required": true});
         let escape = "esc to leave it";
-        let look = Look { place: "", escape, begun: &begun, careful: false, secret: false, wanted };
+        let look = Look { place: "", above, escape, begun: &begun, careful: false, secret: false, wanted };
         let typed = match draw(&input, &look) {
             Ok(reply) => reply["text"].as_str().unwrap_or_default().to_owned(),
             Err(stop) => return stopped(stop),

@@ -3,7 +3,8 @@
 
 use super::keys::{Press, press};
 use crate::output::live::known_size;
-use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
+use crate::output::wrap::fitted;
+use crossterm::cursor::{Hide, MoveTo, MoveToColumn, MoveUp, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, poll, read};
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode};
 use crossterm::{QueueableCommand, execute, queue};
@@ -74,7 +75,10 @@ pub(super) enum End {
 
 /// Shows a widget until it is done or somebody wants to leave it. Keys from before it could be seen are discarded: they
 /// were meant for something else. So are those that are on their way when it is taken away: nobody else shall have them.
-pub(super) fn show(widget: &mut impl Widget, wanted: &Wanted) -> std::io::Result<End> {
+///
+/// `above` is what stands above it. A terminal of another size has broken all lines anew, each in its own way, so nobody
+/// knows where this began: it is cleared, and both are painted again.
+pub(super) fn show(widget: &mut impl Widget, above: Option<&str>, wanted: &Wanted) -> std::io::Result<End> {
     let mut stage = Stage::open()?;
     discard()?;
     loop {
@@ -84,6 +88,9 @@ pub(super) fn show(widget: &mut impl Widget, wanted: &Wanted) -> std::io::Result
         if wanted.is_withdrawn() {
             discard()?;
             return Ok(End::Withdrawn);
+        }
+        if let (Event::Resize(..), Some(above)) = (&event, above) {
+            stage.clear(above)?;
         }
         let press = press(event);
         wanted.hear(press.as_ref());
@@ -145,6 +152,14 @@ impl Stage {
         let mut stderr = std::io::stderr().lock();
         stderr.write_all(&bytes)?;
         stderr.flush()
+    }
+
+    fn clear(&mut self, above: &str) -> std::io::Result<()> {
+        self.row = 0;
+        let mut stderr = std::io::stderr().lock();
+        queue!(stderr, Clear(ClearType::All), MoveTo(0, 0))?;
+        let above = fitted(above, &stderr);
+        write!(stderr, "{}\r\n", above.replace('\n', "\r\n"))
     }
 
     fn erase(&self, bytes: &mut Vec<u8>) -> std::io::Result<()> {

@@ -470,6 +470,24 @@ fn a_prompt_of_aop_answer_closes_when_somebody_else_has_answered() {
 }
 
 #[test]
+fn a_terminal_that_changes_its_size_is_cleared_and_shows_the_question_again() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    let smaller = "(until [ -e go ]; do sleep 0.1; done; stty cols 40 rows 12 < /dev/tty) &";
+    let answer = format!("timeout --foreground 20 {} answer", binary());
+    let mut answering = Keyboard::start(&project, &format!("stty cols 80 rows 24; {smaller} {answer}"));
+    answering.until(PROMPT);
+    std::fs::write(project.path("go"), "").unwrap();
+    answering.until("\u{1b}[2J");
+    for shown in [&id, "? May I?", "❯ yes", PROMPT] {
+        answering.until(shown);
+    }
+    answering.press(b"\x1b[B\r");
+    answering.end();
+    assert_eq!(the_answer(&project), "no");
+}
+
+#[test]
 fn a_signal_that_ends_the_program_gives_the_terminal_back() {
     let project = Project::with_feature();
     project.ask("op-1");
