@@ -32,6 +32,9 @@ pub(crate) fn on_terminal(project: &Project, line: &str) -> Command {
     command
 }
 
+/// How many seconds a command whose keys are pressed here has.
+const PATIENCE: u32 = 60;
+
 /// A command on a terminal whose keys are pressed here.
 pub(crate) struct Keyboard {
     child: Child,
@@ -44,8 +47,10 @@ pub(crate) struct Keyboard {
 
 impl Keyboard {
     pub(crate) fn start(project: &Project, line: &str) -> Self {
-        let mut command = on_terminal(project, line);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // What never comes is missed, and not waited for.
+        let mut command = on_terminal(project, &format!("timeout --foreground {PATIENCE} sh -c \"$LINE\""));
+        let mut child =
+            command.env("LINE", line).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (keys, out) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         Keyboard { child, keys, out, seen: Vec::new(), found: 0 }
     }
