@@ -4,12 +4,13 @@
 use crate::port::{FeaturePage, QuestionPage, Receipt, Store};
 use aop_kernel::context::Context;
 use aop_kernel::feature::FeatureRecord;
-use aop_kernel::ids::FeatureId;
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::{Request, feature_not_found};
 use aop_kernel::policy::Rules;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::Caller;
 use aop_kernel::status::{ActivityState, Held};
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
 use aop_kernel::{Envelope, Refusal};
 use serde::Serialize;
@@ -131,23 +132,31 @@ impl Service {
         Ok(self.store.questions(page).await?)
     }
 
+    /// Questions of a feature asked at or after this time, oldest first.
+    pub async fn questions_since(
+        &self,
+        feature: &FeatureId,
+        since: Timestamp,
+    ) -> Result<Vec<Question>, Refusal> {
+        let before = Timestamp::from_millis(since.as_millis() - 1);
+        let last = QuestionId::from_ulid("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")?;
+        let (feature, after) = (Some(feature.clone()), Some((before, last)));
+        let page = QuestionPage { feature, filter: QuestionFilter::All, after, limit: usize::MAX };
+        Ok(self.store.questions(page).await?)
+    }
+
     /// The question itself, or the last one by which a person asked it again.
-    pub async fn last_asked(&self, question: Question) -> Result<Question, Refusal> {
+    pub async fn last_asked(&self, mut question: Question) -> Result<Question, Refusal> {
         if matches!(question.state, QuestionState::Open | QuestionState::Answered { .. }) {
             return Ok(question);
         }
-        let after = Some((question.created_at, question.id.clone()));
-        let (feature, filter) = (Some(question.feature_id.clone()), QuestionFilter::All);
-        let mut later =
-            self.store.questions(QuestionPage { feature, filter, after, limit: usize::MAX }).await?;
-        let mut same = vec![question.id.clone()];
-        // Oldest first, so that what was asked again is met before what asks that again.
-        later.retain(|next| {
-            let is_same = next.reopened_from.as_ref().is_some_and(|old| same.contains(old));
-            same.extend(is_same.then(|| next.id.clone()));
-            is_same
-        });
-        Ok(later.pop().unwrap_or(question))
+        // Time may have stood still between them, so their order says nothing.
+        let mut later = self.questions_since(&question.feature_id, question.created_at).await?;
+        while let Some(next) = later.iter().position(|next| next.reopened_from.as_ref() == Some(&question.id))
+        {
+            question = later.swap_remove(next);
+        }
+        Ok(question)
     }
 
     /// What a turn is told.

@@ -185,8 +185,9 @@ fn wait_until_closed(
             if let Some(typing) = here.take().and_then(prompt::Beside::take_away) {
                 talk(&taken_away(&question, operation));
                 if typing == Typing::Yes {
-                    // The question is closed: whether somebody wants to stop makes no difference any more.
-                    session.wait_patiently(&mut interrupts, typed_out(Some(QUIET))).transpose()?;
+                    // The question is closed: whether somebody wants to stop makes no difference any more, nor whether
+                    // the terminal could be waited for.
+                    let _ = session.wait_patiently(&mut interrupts, typed_out(Some(QUIET)));
                 }
             }
             let now = session.wait(session.store().now())?;

@@ -84,11 +84,9 @@ impl Place {
             return Err(Refusal::new(ErrorCode::StoreUnavailable, message)
                 .hint("run `aop init` to go over to it, `aop store copy` to take everything along, or set `store` and AOP_STORE back"));
         }
-        if let Place::Sqlite(dir) = self {
-            not_lost(dir)?;
-        }
         match self {
             Place::Sqlite(dir) if stay == Stay::Long => {
+                not_lost(dir)?;
                 Ok(Arc::new(SqliteStore::open_patiently(dir, Arc::new(SystemClock), PATIENCE)?))
             }
             _ => self.open_anyway(),
@@ -98,7 +96,10 @@ impl Place {
     /// Opens it, whatever the folder shows.
     pub(crate) fn open_anyway(&self) -> Result<Arc<dyn Store>, Refusal> {
         Ok(match self {
-            Place::Sqlite(dir) => Arc::new(SqliteStore::open(dir, Arc::new(SystemClock))?),
+            Place::Sqlite(dir) => {
+                not_lost(dir)?;
+                Arc::new(SqliteStore::open(dir, Arc::new(SystemClock))?)
+            }
             Place::Postgres(options) => {
                 Arc::new(PostgresStore::open((**options).clone(), TimeSource::Database)?)
             }

@@ -58,6 +58,7 @@ impl Handler {
     ) -> Result<Told, Refusal> {
         let id = await_answer(input)?;
         let question = self.asked(&id).await?;
+        self.memory.secrets.asked_again(&id, &question.id);
         if !self.sees(&question, context).await? {
             return Err(Refusal::new(
                 ErrorCode::ForbiddenForRole,

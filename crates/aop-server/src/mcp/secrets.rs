@@ -36,6 +36,14 @@ impl Secrets {
         self.known().asked.insert(id.clone());
     }
 
+    /// A person asked it again: whoever asked the one asked the other.
+    pub(super) fn asked_again(&self, first: &QuestionId, last: &QuestionId) {
+        let mut known = self.known();
+        if known.asked.contains(first) {
+            known.asked.insert(last.clone());
+        }
+    }
+
     /// The asker has been sent it.
     pub(super) fn show(&self, id: &QuestionId) {
         self.known().shown.insert(id.clone());

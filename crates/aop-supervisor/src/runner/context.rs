@@ -11,14 +11,11 @@ use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::lifecycle::Request;
 use aop_kernel::own::OwnOperation;
-use aop_kernel::question::Question;
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
-use aop_kernel::time::Timestamp;
-use aop_kernel::tools::QuestionFilter;
 use aop_kernel::work::Work;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Expect, QuestionPage, Service, Shelf, Store, StoreError};
+use aop_store::{Expect, Service, Shelf, Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -163,23 +160,6 @@ impl Context {
         let what = if self.lease.runner.is_some() { "folder" } else { "project" };
         Refusal::new(ErrorCode::RunAlreadyActive, format!("another run took the {what} over from {run}"))
             .hint("this run has stopped, and its engines with it; `aop status` shows where everything stands")
-    }
-
-    /// Questions of a feature asked at or after this time, oldest first.
-    pub(crate) async fn questions_since(
-        &self,
-        feature: &FeatureId,
-        since: Timestamp,
-    ) -> Result<Vec<Question>, Stop> {
-        let before = Timestamp::from_millis(since.as_millis() - 1);
-        let last = QuestionId::from_ulid("7ZZZZZZZZZZZZZZZZZZZZZZZZZ")?;
-        let page = QuestionPage {
-            feature: Some(feature.clone()),
-            filter: QuestionFilter::All,
-            after: Some((before, last)),
-            limit: usize::MAX,
-        };
-        Ok(self.store().questions(page).await?)
     }
 
     /// The worktree of a feature, off the base that was written down for it. Stores of earlier versions have none.
@@ -389,6 +369,7 @@ async fn told(stop: &mut watch::Receiver<bool>) {
 mod tests {
     use super::*;
     use aop_kernel::ids::OperationId;
+    use aop_kernel::time::Timestamp;
     use aop_kernel::work::{CheckInHand, CheckName, TurnInHand};
 
     #[test]

@@ -301,7 +301,7 @@ impl Turn<'_> {
     /// Blocking questions that were committed for this turn and whose end its session has not been told, latest first.
     async fn owed_questions(&self) -> Result<Vec<Owed>, Stop> {
         let Some(in_hand) = &self.feature.work.turn else { return Ok(Vec::new()) };
-        let asked = self.context.questions_since(&self.feature.id, in_hand.since).await?;
+        let asked = self.context.service.questions_since(&self.feature.id, in_hand.since).await?;
         let role = phase::kernel_role(self.role);
         // What a person asked again is not this turn's, unless this turn asked it first: it has a turn of its own.
         let is_own = |question: &Question| first_of(question, &asked).reopened_from.is_none();

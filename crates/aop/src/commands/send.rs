@@ -87,13 +87,12 @@ fn told(feature: &FeatureRecord, role: Option<Role>) -> String {
             "The note is left ({whose}), but no turn of {shown}, which is ready_to_merge, is due. Send it back to building with\n  {}",
             bold(&back_to_building(id, version, "note"))
         ),
-        Status::Planning
-        | Status::Building
-        | Status::Qa
-        | Status::Blocked
-        | Status::AwaitingInput
-        | Status::Merged
-        | Status::Failed => format!("The next turn of {shown} reads it ({whose})."),
+        Status::Planning | Status::Building | Status::Qa | Status::Blocked | Status::AwaitingInput => {
+            format!("The next turn of {shown} reads it ({whose}).")
+        }
+        Status::Merged | Status::Failed => {
+            format!("The note was left before ({whose}); {shown} is {}.", feature.status)
+        }
     }
 }
 
@@ -112,6 +111,11 @@ fn leave(
         return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
             "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
         ));
+    }
+    if feature.adhoc {
+        let message = format!("'{id}' is a lone question of `aop ask`; no turn will read a note");
+        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message)
+            .hint("whoever asked reads nothing but the answer: `aop answer`, or ask anew with `aop ask`"));
     }
     let line = format!("note for {} from {}: {}", whose(role), json!(args.from), args.text);
     let input = json!({"feature_id": id, "note": logged(line), "operation_id": operation});

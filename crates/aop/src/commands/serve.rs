@@ -4,7 +4,7 @@ use crate::cli::Global;
 use crate::config::Switch;
 use crate::number::millis_or;
 use crate::output::style::bold;
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, warn};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, talk, warn};
 use crate::project::Project;
 use aop_engine::AOP_DIR;
 use aop_server::{Ended, Ready, Serve, TlsFiles, serve_http};
@@ -122,7 +122,6 @@ fn told(ready: &Ready) {
 /// the token in it.
 fn open(ready: &Ready, tell: fn(&Ready)) {
     tell(ready);
-    say("Paste it into the page that opens: no other program is given it.");
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
     let mut command = Command::new(opener);
     command
@@ -131,8 +130,11 @@ fn open(ready: &Ready, tell: fn(&Ready)) {
         .stdout(Stdio::null())
         .stderr(Stdio::null());
     match command.spawn() {
-        // Waited for in the background, so that it does not stay behind as a zombie.
-        Ok(mut browser) => drop(std::thread::spawn(move || browser.wait())),
+        Ok(mut browser) => {
+            talk("Paste the link into the page that opens: no other program is given it.");
+            // Waited for in the background, so that it does not stay behind as a zombie.
+            drop(std::thread::spawn(move || browser.wait()));
+        }
         Err(error) => warn(&format!("no browser was opened ({opener}: {error}); use the link")),
     }
 }

@@ -129,6 +129,8 @@ fn a_lone_question_that_expired_is_asked_again_and_not_retried() {
     assert!(error["message"].as_str().unwrap().contains("a lone question"), "{error}");
     assert!(error["details"]["hint"].as_str().unwrap().starts_with("ask again with `aop ask`"), "{error}");
     assert_eq!(project.feature(id)["status"], "blocked");
+    let error = project.run(&["send", "--feature-id", id, "hello"]).refused("invalid_status_transition", 1);
+    assert!(error["details"]["hint"].as_str().unwrap().contains("`aop ask`"), "{error}");
 }
 
 #[test]
@@ -168,6 +170,26 @@ fn the_same_operation_gets_the_answer_to_the_question_as_a_person_asked_it_last(
     project.answer_to(&json!({"feature_id": first["feature_id"], "question_id": third}), "yes").data();
     let told = wait(ask(&project, &args)).data();
     assert_eq!((&told["question_id"], &told["answer"]), (&third, &json!("yes")));
+}
+
+#[test]
+fn a_question_that_was_asked_again_is_found_also_while_time_stands_still() {
+    let project = Project::new();
+    // A clock that was ahead: until real time has caught up, every record has the same time, and ids no order.
+    let create = ["features", "create", "--feature-id", "a", "--title", "A"];
+    project.run_with(&create, &[("AOP_CLOCK_OFFSET_MS", "600000")]).data();
+    for round in 0..6 {
+        let operation = format!("build-{round}");
+        let args = ["Deploy?", "--choice", "yes", "--feature-id", "a", "--operation-id", &operation];
+        let asking = ask(&project, &args);
+        let id = project.opened_question_of("a");
+        let named = ["--feature-id", "a", "--question-id", &id];
+        project.run(&[&["withdraw"], &named[..]].concat()).data();
+        wait(asking);
+        let again = project.run(&[&["reopen"], &named[..]].concat()).data()["question_id"].clone();
+        project.answer_to(&json!({"feature_id": "a", "question_id": again}), "yes").data();
+        assert_eq!(wait(ask(&project, &args)).data()["answer"], "yes", "{round}");
+    }
 }
 
 #[test]

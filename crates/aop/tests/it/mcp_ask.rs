@@ -321,6 +321,26 @@ fn a_client_is_told_the_answer_to_its_question_as_a_person_asked_it_last() {
 }
 
 #[test]
+fn a_secret_is_shown_to_its_asker_also_when_a_person_asked_for_it_again() {
+    let project = Project::new();
+    let mut asker = Client::start(&project, &NO_WAIT);
+    let first = asker.data("ask_user", &secret_form());
+    let named = |id: &Value| {
+        let of = project.run(&["questions", "--status", "all"]).data()["items"][0]["feature_id"].clone();
+        ["--feature-id", of.as_str().unwrap(), "--question-id", id.as_str().unwrap()].map(str::to_owned)
+    };
+    let run = |command: &[&str], id: &Value| {
+        let named = named(id);
+        project.run(&[command, &named.each_ref().map(String::as_str)[..]].concat()).data()
+    };
+    let id = &first["question_id"];
+    run(&["withdraw"], id);
+    let again = run(&["reopen"], id)["question_id"].clone();
+    run(&["answer", "--answer", r#"{"key": "s3cret"}"#], &again);
+    assert_eq!(asker.data("await_answer", &json!({"question_id": id}))["answer"]["key"], "s3cret");
+}
+
+#[test]
 fn an_agent_that_asked_with_another_tool_has_been_told_when_it_waited() {
     let project = Project::with_feature();
     let id = json!(project.ask("one"));

@@ -130,7 +130,7 @@ fn a_project_whose_database_is_gone_is_not_begun_anew() {
             let _ = std::fs::remove_file(project.path(".aop").join(name));
         }
         let before = crate::support::tree(&project.path(".aop"));
-        for command in [&["status"][..], &["ask", "Which?"], &["init"]] {
+        for command in [&["status"][..], &["ask", "Which?"], &["store", "migrate"], &["init"]] {
             let error = project.run(command).refused("store_unavailable", 1);
             let hint = error["details"]["hint"].as_str().unwrap();
             assert!(

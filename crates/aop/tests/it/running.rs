@@ -436,7 +436,7 @@ fn a_check_that_asks_the_same_anew_each_time_blocks_its_feature_with_the_next_st
 #[test]
 fn a_check_that_waits_for_its_answer_until_its_time_is_over_is_told_so() {
     let command = "aop ask --plain 'ok?' --choice yes --choice no";
-    let project = workshop(&format!("checks: {{ fast: [\"{command}\"], timeout_s: 1 }}\n"));
+    let project = workshop(&format!("checks: {{ fast: [\"{command}\"], timeout_s: 4 }}\n"));
     script(&project, "shop", &json!({}));
     park_and_answer(&project, &[&spec(&project, "shop")]);
     park_and_answer(&project, &[]);
@@ -444,5 +444,5 @@ fn a_check_that_waits_for_its_answer_until_its_time_is_over_is_told_so() {
     assert_eq!(project.feature("shop")["status"], "blocked");
     let moved = events(&project, "shop", "feature.status_changed");
     let reason = moved.last().unwrap()["reason"].as_str().unwrap();
-    assert!(reason.contains("until their 1 s are over") && reason.contains("checks.timeout_s"), "{reason}");
+    assert!(reason.contains("until their 4 s are over") && reason.contains("checks.timeout_s"), "{reason}");
 }

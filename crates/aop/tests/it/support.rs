@@ -160,6 +160,16 @@ impl Project {
         opened["question"].clone()
     }
 
+    /// Waits until a question of this feature is open, and gives its id.
+    pub(crate) fn opened_question_of(&self, feature: &str) -> String {
+        loop {
+            let open = self.run(&["questions", "--feature-id", feature]).data();
+            if let Some(id) = open["items"][0]["question_id"].as_str() {
+                return id.to_owned();
+            }
+        }
+    }
+
     /// Answers the question of this record.
     pub(crate) fn answer_to(&self, question: &Value, value: &str) -> Run {
         let id = |key: &str| question[key].as_str().unwrap();

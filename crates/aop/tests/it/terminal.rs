@@ -478,8 +478,9 @@ fn a_prompt_of_aop_answer_closes_when_somebody_else_has_answered() {
 fn a_terminal_that_changes_its_size_is_cleared_and_shows_the_question_again() {
     let project = Project::with_feature();
     let id = project.ask("op-1");
-    let smaller = "(until [ -e go ]; do sleep 0.1; done; stty cols 40 rows 12 < /dev/tty) &";
-    let answer = format!("timeout --foreground 20 {} answer", binary());
+    // One change at a time: a key that comes in the same moment as a second one would wait for the next key.
+    let smaller = "(until [ -e go ]; do sleep 0.1; done; stty cols 40 < /dev/tty) &";
+    let answer = format!("timeout --foreground 60 {} answer", binary());
     let mut answering = Keyboard::start(&project, &format!("stty cols 80 rows 24; {smaller} {answer}"));
     answering.until(PROMPT);
     std::fs::write(project.path("go"), "").unwrap();

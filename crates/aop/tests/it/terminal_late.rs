@@ -28,9 +28,9 @@ fn what_was_typed_for_a_question_that_expires_is_shown_and_its_last_keys_are_not
     let project = Project::with_feature();
     project.create_feature("other");
     asked(&project, "shop", &json!({}));
-    let id = asked(&project, "other", &json!({"timeout_ms": 4_000}));
     let mut answering = Keyboard::start(&project, &format!("{} answer; {SHELL}", binary()));
     answering.until(PROMPT);
+    let id = asked(&project, "other", &json!({"timeout_ms": 8_000}));
     answering.press(b"one\r");
     answering.until("Answered");
     answering.until(PROMPT);
