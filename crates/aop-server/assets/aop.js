@@ -196,6 +196,7 @@
     const lines = document.createElement("textarea");
     [...at.attributes].forEach(({ name, value }) => { if (name !== "type") lines.setAttribute(name, value); });
     lines.className = "secret";
+    lines.rows = 4;
     lines.value = at.value;
     lines.setRangeText(text, at.selectionStart, at.selectionEnd, "end");
     at.replaceWith(lines);
