@@ -145,7 +145,9 @@ impl Git {
             let identity = self.identity(worktree).await?;
             let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();
             let message = &identity::message(message);
-            args.extend(["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify", "-m", message]);
+            args.extend(["-c", "commit.gpgsign=false", "commit", "--quiet", "--no-verify"]);
+            // Not empty, as was just seen; git 2.39 may hold it to be that by a setting of the user.
+            args.extend(["--allow-empty", "-m", message]);
             self.run(worktree, &args, pen.hand()).await?;
         }
         self.back_on_branch(feature, worktree, &pen).await?;
