@@ -2,12 +2,19 @@
 
 /// Whether nothing of a text is seen.
 pub fn is_blank(text: &str) -> bool {
-    text.chars()
-        .all(|sign| sign.is_whitespace() || sign.is_control() || sign == '\u{2800}' || is_ignorable(sign))
+    text.chars().all(is_unseen)
+}
+
+/// Whether a sign is not seen: controls, white space, signs without a width, the blank of Braille.
+pub fn is_unseen(sign: char) -> bool {
+    sign.is_control()
+        || sign.is_whitespace()
+        || is_ignorable(sign)
+        || matches!(sign, '\u{2800}' | '\u{fff9}'..='\u{fffb}')
 }
 
 /// Whether a sign is drawn as nothing where nothing obeys it: `Default_Ignorable_Code_Point` of Unicode.
-pub fn is_ignorable(sign: char) -> bool {
+fn is_ignorable(sign: char) -> bool {
     matches!(sign, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
         | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}'

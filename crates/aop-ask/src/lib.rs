@@ -16,7 +16,7 @@ mod target;
 pub mod violation;
 
 pub use answer::{AnswerSpec, AnswerValue, Answers};
-pub use blank::{is_blank, is_ignorable};
+pub use blank::{is_blank, is_unseen};
 pub use dialogue::wording::RECOMMENDED;
 pub use dialogue::{Dialogue, OnEscape, Options, Protocol, Request, Step, Target};
 pub use spec::{Choice, Kind, Question, QuestionSpec};

@@ -82,7 +82,7 @@ pub struct FeatureRecord {
     pub feature_id: FeatureId,
     pub title: String,
     pub status: Status,
-    pub status_since: Option<Timestamp>,
+    pub status_since: Timestamp,
     pub status_reason: Option<String>,
     pub activity_state: ActivityState,
     pub open_question_count: u32,
@@ -120,7 +120,8 @@ impl Feature {
             feature_id: self.id.clone(),
             title: self.title.clone(),
             status: self.status,
-            status_since: self.status_since,
+            // A record of an earlier version says since when it waits, or only when it last changed.
+            status_since: self.status_since.or(human_input.awaiting_since).unwrap_or(self.updated_at),
             status_reason: self.status_reason.clone(),
             activity_state: ActivityState::of(self.status, held),
             open_question_count: human_input.open_question_count,

@@ -1,7 +1,7 @@
 //! Signs in texts of others that are obeyed or swallowed instead of being shown, and their names. A text that has to be seen
 //! exactly, because somebody allows what it says, is the same on a page and on a terminal.
 
-use aop_ask::is_ignorable;
+use aop_ask::is_unseen;
 use std::borrow::Cow;
 use std::fmt::Write;
 
@@ -10,11 +10,9 @@ pub fn turns(sign: char) -> bool {
     matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Whether a sign is not seen, or taken for the space that it is not: controls, signs without a width, white space of
-/// other kinds, the blank of Braille.
+/// Whether a sign is not seen, or taken for the space that it is not.
 fn hides(sign: char) -> bool {
-    let is_other_space = (sign.is_control() || sign.is_whitespace()) && !matches!(sign, ' ' | '\n' | '\t');
-    is_other_space || is_ignorable(sign) || matches!(sign, '\u{2800}' | '\u{fff9}'..='\u{fffb}')
+    is_unseen(sign) && !matches!(sign, ' ' | '\n' | '\t')
 }
 
 /// Whether this sign has the one before it drawn as a picture. Behind a picture it hides nothing.

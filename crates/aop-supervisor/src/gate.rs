@@ -66,16 +66,13 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let record = answer_record(gate, &given.answer, given.at, &given.by)?;
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
     let kept = keep_answer(context.store(), gate, &record, &given.question_id).await?;
-    if !place.write_new(&record).map_err(stuck)? {
-        let standing = place.read().map_err(stuck)?.unwrap_or_default();
-        if standing != record {
-            // Somebody else was first with another answer, and it may be a person's too.
-            kept.put_back(context.store()).await?;
-            let opens = is_answer(context, feature, gate, &standing).await?;
-            return if opens { Ok(true) } else { Err(other().into()) };
-        }
+    place.write_new(&record).map_err(stuck)?;
+    let standing = place.read().map_err(stuck)?.unwrap_or_default();
+    if !kept.settle(context.store(), &standing).await? {
+        // Somebody else was first with another answer, and it may be a person's too.
+        let opens = is_answer(context, feature, gate, &standing).await?;
+        return if opens { Ok(true) } else { Err(other().into()) };
     }
-    kept.written(context.store()).await?;
     context.store().forget(given.question_id).await?;
     Ok(true)
 }
@@ -119,13 +116,24 @@ pub struct KeptAnswer {
 const BEFORE: &str = "before";
 
 impl KeptAnswer {
-    /// Its record stands where it belongs: none of the others will.
-    pub async fn written(self, store: &dyn Store) -> Result<(), Refusal> {
+    /// Keeps it, or takes it back, by what stands where its record belongs: whether that is it.
+    pub async fn settle(self, store: &dyn Store, standing: &[u8]) -> Result<bool, Refusal> {
+        let is_written = self.answer["sha256"] == hex(standing);
+        if is_written {
+            self.written(store).await?
+        } else {
+            self.put_back(store).await?
+        }
+        Ok(is_written)
+    }
+
+    /// Its record stands there: none of the others will.
+    async fn written(self, store: &dyn Store) -> Result<(), Refusal> {
         self.change(store, |answers| *answers = vec![self.answer.clone()]).await
     }
 
     /// Its record could not be written because another stood there first: of the others the last one counts again.
-    pub async fn put_back(self, store: &dyn Store) -> Result<(), Refusal> {
+    async fn put_back(self, store: &dyn Store) -> Result<(), Refusal> {
         self.change(store, |_| ()).await
     }
 

@@ -5,7 +5,7 @@ use aop_kernel::Refusal;
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_store::{Expect, Shelf, Store};
 use aop_turn::Mode;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Sets the execution mode of a feature; `None` leaves it to the run again. Its next turn begins with it. One operation
 /// sets it once, whatever was set since.
@@ -17,8 +17,7 @@ pub async fn set_mode(
 ) -> Result<(), Refusal> {
     loop {
         let known = store.document(Shelf::Results, key(feature)).await?;
-        let done = known.as_ref().and_then(|known| known["operations"].as_array());
-        let mut done = done.cloned().unwrap_or_default();
+        let mut done = operations(known.as_ref());
         if done.contains(&json!(operation)) {
             return Ok(());
         }
@@ -39,8 +38,11 @@ pub async fn mode_was_set(
     operation: &OperationId,
 ) -> Result<bool, Refusal> {
     let known = store.document(Shelf::Results, key(feature)).await?;
-    let done = known.as_ref().and_then(|known| known["operations"].as_array());
-    Ok(done.is_some_and(|done| done.contains(&json!(operation))))
+    Ok(operations(known.as_ref()).contains(&json!(operation)))
+}
+
+fn operations(known: Option<&Value>) -> Vec<Value> {
+    known.and_then(|known| known["operations"].as_array()).cloned().unwrap_or_default()
 }
 
 /// The execution mode that was set for a feature.

@@ -128,7 +128,8 @@ fn cut_short(wanted: Option<u64>, policy: &HumanInput) -> Option<String> {
     })
 }
 
-/// Creates the question, or finds it again under the same operation id, as a person asked it last. `None` when it was interrupted.
+/// Creates the question, or finds it again under the same operation id, as a person asked it last. `None` when it was
+/// interrupted.
 fn create(
     session: &Session,
     asking: &Asking<'_>,

@@ -114,15 +114,17 @@ pub fn still_open(question: &Question, feature: Option<&Feature>) -> Result<(), 
     }
 }
 
+/// What is left to whoever wants more of a feature that is over.
+pub const MADE_ANEW: &str =
+    "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`";
+
 /// What is left to whoever wants another answer than the first: a word for the next turn, where one may come.
 fn after_the_first(question: &Question, feature: Option<&Feature>) -> String {
     match feature {
         Some(feature) if feature.adhoc => "if the answer must change, ask again with `aop ask`".to_owned(),
-        Some(feature) if feature.status.is_terminal() => format!(
-            "feature '{}' is {}; if the answer must change, make a new feature of what is left to do: `aop features create \
-             --feature-id ID --title TITLE`",
-            feature.id, feature.status
-        ),
+        Some(feature) if feature.status.is_terminal() => {
+            format!("feature '{}' is {}; if the answer must change, {MADE_ANEW}", feature.id, feature.status)
+        }
         Some(_) | None => format!(
             "if the answer must change, tell the agent with `aop send --feature-id {} NOTE`: the note is read at the beginning \
              of the next turn",

@@ -11,7 +11,7 @@ mod transition;
 mod withdraw;
 mod work;
 
-pub use answer::{Answer, still_open};
+pub use answer::{Answer, MADE_ANEW, still_open};
 pub use create::CreateQuestion;
 pub use expire::{Expiry, expire_due};
 pub use feature::{AppendLog, CreateFeature};

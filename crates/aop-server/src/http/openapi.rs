@@ -337,7 +337,7 @@ fn schemas() -> Value {
             "properties": {
                 "feature_id": pattern("feature_id"), "title": {"type": "string"},
                 "status": name(Status::ALL.iter().map(|status| status.as_str()).collect()),
-                "status_since": perhaps("string"),
+                "status_since": time(),
                 "activity_state": {"type": "string"}, "open_question_count": {"type": "integer"},
                 "open_question_id": perhaps("string"), "awaiting_since": perhaps("string"),
                 "resume_status": perhaps("string"), "version": {"type": "integer"},

@@ -6,6 +6,7 @@ use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
 use crate::project::{Project, operation_id};
 use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::lifecycle::MADE_ANEW;
 use aop_kernel::question::Question;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -106,9 +107,7 @@ fn set(global: &Global, feature_id: &str, mode: &str, operation: &OperationId) -
     let status = session.wait(session.service.feature(&id))?.status;
     if status.is_terminal() && !session.wait(mode_was_set(session.store(), &id, operation))? {
         let message = format!("feature '{id}' is {status}; no turn of it is left");
-        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
-            "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
-        ));
+        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(MADE_ANEW));
     }
     let note = match mode {
         "run" => "its execution mode is the run's".to_owned(),

@@ -8,6 +8,7 @@ use aop_ask::is_blank;
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::lifecycle::MADE_ANEW;
 use aop_kernel::status::Status;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -108,9 +109,7 @@ fn leave(
     let sent_before = session.wait(sent_note(session.store(), id, role, operation))?.is_some();
     if feature.status.is_terminal() && !sent_before {
         let message = format!("feature '{id}' is {}; no turn will read a note", feature.status);
-        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(
-            "make a new feature of what is left to do: `aop features create --feature-id ID --title TITLE`",
-        ));
+        return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(MADE_ANEW));
     }
     if feature.adhoc {
         let message = format!("'{id}' is a lone question of `aop ask`; no turn will read a note");

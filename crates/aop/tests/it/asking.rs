@@ -182,8 +182,8 @@ fn a_question_that_was_asked_again_is_found_also_while_time_stands_still() {
         let operation = format!("build-{round}");
         let args = ["Deploy?", "--choice", "yes", "--feature-id", "a", "--operation-id", &operation];
         let asking = ask(&project, &args);
-        let id = project.opened_question_of("a");
-        let named = ["--feature-id", "a", "--question-id", &id];
+        let asked = project.opened_question_after(2 * round);
+        let named = ["--feature-id", "a", "--question-id", asked["question_id"].as_str().unwrap()];
         project.run(&[&["withdraw"], &named[..]].concat()).data();
         wait(asking);
         let again = project.run(&[&["reopen"], &named[..]].concat()).data()["question_id"].clone();

@@ -148,26 +148,22 @@ impl Project {
 
     /// Waits until some question is open, and gives its record. `aop log --follow` tells.
     pub(crate) fn opened_question(&self) -> Value {
+        self.opened_question_after(0)
+    }
+
+    /// The same for the one that is opened after so many others.
+    pub(crate) fn opened_question_after(&self, others: usize) -> Value {
         use std::io::BufRead;
         let mut follow = self.spawn(&["log", "--follow"]);
         let lines = std::io::BufReader::new(follow.stdout.take().unwrap()).lines();
         let opened = lines
             .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
-            .find(|event| event["type"] == "question.opened")
+            .filter(|event| event["type"] == "question.opened")
+            .nth(others)
             .unwrap();
         follow.kill().unwrap();
         follow.wait().unwrap();
         opened["question"].clone()
-    }
-
-    /// Waits until a question of this feature is open, and gives its id.
-    pub(crate) fn opened_question_of(&self, feature: &str) -> String {
-        loop {
-            let open = self.run(&["questions", "--feature-id", feature]).data();
-            if let Some(id) = open["items"][0]["question_id"].as_str() {
-                return id.to_owned();
-            }
-        }
     }
 
     /// Answers the question of this record.
@@ -189,23 +185,25 @@ impl Project {
         self.tool("feature.get", "human", &json!({"feature_id": id})).data()
     }
 
-    /// The secret that the store keeps for a question.
-    pub(crate) fn kept_secret(&self, question: &Value) -> Option<Value> {
+    /// Asks the store itself for what no command shows.
+    fn in_store<T>(&self, ask: impl AsyncFnOnce(&dyn aop_store::Store) -> T) -> T {
         let clock = std::sync::Arc::new(aop_store::SystemClock);
         let store = aop_store::SqliteStore::open(&self.path(".aop"), clock).unwrap();
-        let id = aop_kernel::ids::QuestionId::parse(question.as_str().unwrap()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(aop_store::Store::reveal(&store, id)).unwrap()
+        runtime.block_on(ask(&store))
+    }
+
+    /// The secret that the store keeps for a question.
+    pub(crate) fn kept_secret(&self, question: &Value) -> Option<Value> {
+        let id = aop_kernel::ids::QuestionId::parse(question.as_str().unwrap()).unwrap();
+        self.in_store(async |store| store.reveal(id).await.unwrap())
     }
 
     /// Whether the end of a question was handed over to its asker over MCP.
     pub(crate) fn was_told(&self, question: &Value) -> bool {
-        let clock = std::sync::Arc::new(aop_store::SystemClock);
-        let store = aop_store::SqliteStore::open(&self.path(".aop"), clock).unwrap();
         let subject = format!("told:{}", question.as_str().unwrap());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let claim = aop_store::Store::claim(&store, subject, "mcp".into(), 1);
-        runtime.block_on(claim).unwrap().state == aop_store::ClaimState::Delivered
+        let claim = self.in_store(async |store| store.claim(subject, "mcp".into(), 1).await.unwrap());
+        claim.state == aop_store::ClaimState::Delivered
     }
 
     /// Everything is as it should be.

@@ -81,11 +81,7 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
         // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
         let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
         let is_new = place.write_new(&record)?;
-        if is_new || place.read()?.as_deref() == Some(&record) {
-            session.wait(kept.written(session.store()))?;
-        } else {
-            session.wait(kept.put_back(session.store()))?;
-        }
+        session.wait(kept.settle(session.store(), &place.read()?.unwrap_or_default()))?;
         if is_new {
             closed.delivered(&session)?;
         }

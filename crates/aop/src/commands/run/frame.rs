@@ -158,7 +158,7 @@ fn row(feature: &FeatureRecord, tick: usize) -> Vec<String> {
         coloured(feature.status.as_str()),
         feature.role.map(|role| role.as_str().to_owned()).unwrap_or_default(),
         dim(&clean(feature.engine.as_deref().unwrap_or_default())),
-        dim(&relative(feature.status_since.or(feature.awaiting_since).unwrap_or(feature.updated_at))),
+        dim(&relative(feature.status_since)),
     ]
 }
 

@@ -125,10 +125,7 @@ fn row(feature: &Value, reason: &str) -> Vec<String> {
         true => dim(reason),
         false => dim(&cut(&field(feature, "status_reason"), 80)),
     });
-    let at = |key: &str| feature[key].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default();
-    // A record of an earlier version says since when it waits, or only when it last changed.
-    let known = ["status_since", "awaiting_since"].into_iter().find(|key| feature[*key].is_string());
-    let since = at(known.unwrap_or("updated_at"));
+    let since = feature["status_since"].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default();
     let title = cut(&field(feature, "title"), 40);
     vec![bold(&field(feature, "feature_id")), coloured(&field(feature, "status")), dim(&since), title, why]
 }

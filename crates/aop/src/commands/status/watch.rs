@@ -141,7 +141,7 @@ mod tests {
         let question = (status == "awaiting_input").then_some(QUESTION);
         let reason = matches!(status, "blocked" | "failed").then_some("the disk is full");
         json!({"feature_id": id, "title": format!("What is built as {id}"), "status": status, "status_reason": reason,
-            "open_question_id": question, "updated_at": null, "awaiting_since": null})
+            "open_question_id": question})
     }
 
     fn thirty(others: &[(&str, &str)]) -> Vec<Value> {
