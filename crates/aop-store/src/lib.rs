@@ -29,7 +29,7 @@ pub use error::StoreError;
 pub use fault::crash_point;
 pub use history::{Entries, Entry, Origin, Visit};
 pub use memory::MemoryStore;
-pub use plain::{open_file, open_lock_file, read_file, read_text_file};
+pub use plain::{make_folder, open_file, open_lock_file, read_file, read_text_file};
 pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,

@@ -5,8 +5,9 @@ use super::scenario::folder;
 use crate::plain::{read_file, read_text_file};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// One conversation.
@@ -79,7 +80,8 @@ impl Conversation {
     pub(super) fn save(&self, project: &Path) -> io::Result<()> {
         let path = path(project, &self.session);
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent)?;
+            // It holds what was told, secrets among it.
+            DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         }
         let fresh = path.with_extension("json.new");
         fs::write(&fresh, serde_json::to_vec_pretty(self)?)?;

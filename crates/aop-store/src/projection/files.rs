@@ -1,7 +1,7 @@
 //! Small file work: atomic replacement, a lock with an end to its patience, a number in a file.
 
 use super::ProjectionError;
-use crate::plain::{open_lock_file, read_text_file};
+use crate::plain::{make_folder, open_lock_file, read_text_file};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) fn write_atomically(root: &Path, path: &Path, content: &[u8]) -> Resu
     let failed = |cause| ProjectionError::File { path: path.to_owned(), cause };
     let parent = path.parent().unwrap_or(Path::new("."));
     refuse_links(root, parent)?;
-    fs::create_dir_all(parent).map_err(failed)?;
+    make_folder(parent).map_err(failed)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let temporary = parent.join(format!(".{name}.tmp"));
     write_anew(&temporary, content).map_err(failed)?;
