@@ -58,8 +58,8 @@ pub fn conversations(bytes: &[u8]) {
         assert!(rollout.find_call(&call.call_id).is_some());
     }
     let _ = rollout.holds_reply(QUESTION, CALL);
-    for record in session::records(bytes) {
-        let _ = session::names(&record, QUESTION);
+    for message in session::Chat::read(bytes).messages {
+        let _ = session::names(&message, QUESTION);
     }
 }
 

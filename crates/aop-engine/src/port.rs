@@ -176,8 +176,9 @@ pub struct SessionRef {
 impl SessionRef {
     /// A handle that nobody has used, for engines that take no other than a UUID.
     pub(crate) fn fresh_name() -> String {
-        // Time and randomness of a ULID, dressed as a version 4.
-        let bits = u128::from(ulid::Ulid::generate());
+        // Randomness and time of a ULID, dressed as a version 4. What changes comes first: Gemini CLI names its files by
+        // that, and two of the same name are one conversation to it.
+        let bits = u128::from(ulid::Ulid::generate()).rotate_left(64);
         let bits = (bits & !(0xf << 76) & !(0b11 << 62)) | (0x4 << 76) | (0b10 << 62);
         let hex = format!("{bits:032x}");
         [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn names_are_uuids_and_differ() {
         let (one, other) = (SessionRef::fresh_name(), SessionRef::fresh_name());
-        assert_ne!(one, other);
+        assert_ne!(one[..8], other[..8]);
         assert_eq!((one.len(), &one[14..15]), (36, "4"));
         assert!("89ab".contains(&one[19..20]), "{one}");
     }

@@ -38,6 +38,9 @@ pub(crate) const CAPABILITIES: Capabilities = Capabilities {
     self_test: true,
 };
 
+/// What the program says when it does not find the conversation that it is to resume.
+const CANNOT_RESUME: &str = "Error resuming session:";
+
 /// The driver.
 #[derive(Debug)]
 pub(crate) struct Gemini {
@@ -94,15 +97,16 @@ impl Turn {
         home.prepare(around)?;
         let known = request.session.clone().filter(|name| is_session_handle(name));
         let name = known.unwrap_or_else(SessionRef::fresh_name);
-        let files = session::files(&home.gemini(), &name);
-        let is_there = files.as_ref().is_some_and(|files| !files.is_empty());
+        let files = session::conversation(&home.gemini(), &name);
+        let is_there =
+            files.as_ref().is_some_and(|files| files.iter().any(|file| session::is_resumable(file)));
         if request.needs_conversation() && !is_there {
             let folder = home.gemini().display().to_string();
             return Err(match files {
                 Some(_) => EngineError::ConversationGone {
                     engine: Engine::Gemini,
                     session: name,
-                    cause: format!("it is not in {folder}"),
+                    cause: format!("in {folder} it is not, or holds nothing"),
                 },
                 None => EngineError::System {
                     what: format!("looking for the conversation {name} in {folder}"),
@@ -110,9 +114,11 @@ impl Turn {
                 },
             });
         }
+        // The program neither goes on with a conversation that holds nothing nor begins another of its name.
+        let is_empty = !is_there && files.is_none_or(|files| !files.is_empty());
         let session = SessionRef {
             engine: Engine::Gemini,
-            session: name,
+            session: if is_empty { SessionRef::fresh_name() } else { name },
             cwd: request.cwd.clone(),
             version: Some(found.version),
         };
@@ -161,6 +167,13 @@ impl Turn {
         let transcript = self.process.transcript();
         let end = if stopped { self.process.kill().await } else { self.process.wait().await };
         let mut turn = self.reader.finish();
+        if end.errors.contains(CANNOT_RESUME) && turn.message.is_none() {
+            return Err(EngineError::ConversationGone {
+                engine: Engine::Gemini,
+                session: self.session.session,
+                cause: end.errors,
+            });
+        }
         end.explain(&mut turn);
         let delivered = match &self.request.input {
             Input::Reply(reply) => {
