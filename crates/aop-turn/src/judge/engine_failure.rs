@@ -24,13 +24,12 @@ impl Judge<'_> {
         }
         if self.rules.process.timed_out {
             self.note(EvidenceKind::Process, &end, true, "the process took too long");
-            let message = "the engine did not finish in time".to_owned();
+            let message = cut(format!("the engine did not finish in time{}", self.reason()));
             return Some(Outcome::Error { code: TurnErrorCode::EngineTimeout, message });
         }
         if let Some(code) = self.rules.process.exit_code.filter(|code| *code != 0) {
             self.note(EvidenceKind::Process, &end, true, "the process did not exit with 0");
-            let reason = turn.error.as_ref().map(|(reason, _)| format!(": {reason}")).unwrap_or_default();
-            return Some(failed(format!("the engine exited with {code}{reason}")));
+            return Some(failed(format!("the engine exited with {code}{}", self.reason())));
         }
         match &turn.ended {
             Some((_, range)) => {
@@ -39,6 +38,11 @@ impl Judge<'_> {
             }
             None => self.without_end(payload),
         }
+    }
+
+    /// What the engine said of it, to be put behind something.
+    fn reason(&self) -> String {
+        self.turn.error.as_ref().map(|(reason, _)| format!(": {reason}")).unwrap_or_default()
     }
 
     fn without_end(&mut self, payload: &Payload) -> Option<Outcome> {
@@ -80,5 +84,19 @@ impl Judge<'_> {
 }
 
 fn failed(message: String) -> Outcome {
-    Outcome::Error { code: TurnErrorCode::EngineFailed, message }
+    Outcome::Error { code: TurnErrorCode::EngineFailed, message: cut(message) }
+}
+
+/// An error can be a page of some server in between, and people and the next turn are to read it: of more than this the
+/// middle is left to the transcript.
+const LONGEST: usize = 4_000;
+
+fn cut(message: String) -> String {
+    let length = message.chars().count();
+    if length <= LONGEST {
+        return message;
+    }
+    let part = |from: usize, count: usize| message.chars().skip(from).take(count).collect::<String>();
+    let tail = LONGEST / 4;
+    format!("{} […] {}", part(0, LONGEST - tail), part(length - tail, tail))
 }

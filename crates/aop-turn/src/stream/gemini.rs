@@ -17,6 +17,8 @@ const MAX_OPEN_CALLS: usize = 64;
 pub(super) struct Gemini {
     open_calls: Vec<String>,
     asks: Vec<NativeAsk>,
+    /// What went wrong last: the line that ends the turn often says no more than that something did.
+    error: Option<String>,
 }
 
 impl LineFormat for Gemini {
@@ -37,9 +39,11 @@ impl LineFormat for Gemini {
             Some("tool_result") => self.tool_result(fields, out),
             // Warnings travel under the same type.
             Some("error") if text(fields, "severity") != Some("warning") => {
-                out.send(EventKind::Error(text(fields, "message").unwrap_or("an error").to_owned()));
+                let message = text(fields, "message").unwrap_or("an error").to_owned();
+                self.error = Some(message.clone());
+                out.send(EventKind::Error(message));
             }
-            Some("result") => result(fields, out),
+            Some("result") => result(fields, self.error.take(), out),
             _ => {}
         }
     }
@@ -92,7 +96,7 @@ fn message(fields: &Map<String, Value>, out: &mut Out<'_, '_>) {
     }
 }
 
-fn result(fields: &Map<String, Value>, out: &mut Out<'_, '_>) {
+fn result(fields: &Map<String, Value>, error: Option<String>, out: &mut Out<'_, '_>) {
     if let Some(stats) = fields.get("stats") {
         out.send(EventKind::Usage(Usage {
             covers: Covers::Turn,
@@ -106,7 +110,8 @@ fn result(fields: &Map<String, Value>, out: &mut Out<'_, '_>) {
         Some("success") => Ended::Completed { text: None },
         status => {
             let message = fields.get("error").and_then(|error| error.get("message")).and_then(Value::as_str);
-            Ended::Failed(message.or(status).unwrap_or("the result has no status").to_owned())
+            let message = message.map(str::to_owned).or(error);
+            Ended::Failed(message.unwrap_or_else(|| status.unwrap_or("the result has no status").to_owned()))
         }
     };
     out.send(EventKind::Ended(ended));

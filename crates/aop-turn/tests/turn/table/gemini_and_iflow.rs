@@ -2,8 +2,9 @@
 
 use super::Expect::{Ask, Error, Final};
 use super::{DONE, check, row, summary};
-use crate::support::{auto, gemini, iflow, interactive, stream};
+use crate::support::{Setup, auto, gemini, iflow, interactive, stream};
 use aop_turn::Engine::{Gemini, Iflow};
+use aop_turn::Outcome;
 use serde_json::{Value, json};
 
 #[test]
@@ -123,4 +124,27 @@ fn gemini_and_iflow_streams() {
         row("iflow: no block, exited well", Iflow, b"Which?".to_vec(), interactive().exit(0), Ask("Which?")),
         row("iflow: failed process", Iflow, iflow(DONE), interactive().exit(1), Error("ENGINE_FAILED")),
     ]);
+}
+
+/// What a person is told when an engine failed: its own words, and no more of them than can be read.
+#[test]
+fn a_failed_turn_is_told_in_the_engines_own_words_and_briefly() {
+    let said = |setup: &Setup, rest: &[Value]| {
+        let lines = [&[gemini::init(), gemini::user("go")], rest].concat();
+        match setup.judge(Gemini, &stream(&lines)).outcome {
+            Outcome::Error { message, .. } => message,
+            other => panic!("{other:?}"),
+        }
+    };
+    let error = |text: &str| json!({"type": "error", "severity": "error", "message": text});
+    let result = json!({"type": "result", "status": "error", "stats": {}});
+    let blocked = "The model response was blocked due to safety settings.";
+    assert_eq!(said(&auto(), &[error(blocked), result.clone()]), format!("the engine failed: {blocked}"));
+    assert_eq!(said(&auto(), &[result]), "the engine failed: error");
+    let waits = "Reconnecting... waiting for network";
+    let timeout = format!("the engine did not finish in time: {waits}");
+    assert_eq!(said(&auto().timed_out(), &[error(waits)]), timeout);
+    let page = said(&auto(), &[gemini::failed(&format!("503 {} end", "x".repeat(3_000_000)))]);
+    assert!(page.starts_with("the engine failed: 503 x") && page.ends_with("x end"), "{page}");
+    assert_eq!(page.chars().count(), 4_005);
 }
