@@ -14,8 +14,12 @@ use tokio::sync::watch;
 const KEPT: usize = 1_024;
 /// … or so many bytes of them.
 const KEPT_BYTES: usize = 8 * 1024 * 1024;
-/// So many are read or handed out at once.
+/// So many are read or handed out at once …
 const PAGE: usize = 256;
+/// … or so many bytes of them: a client that does not read keeps what it was handed.
+const PAGE_BYTES: usize = 1024 * 1024;
+/// So many are read for one who is behind, however long they are.
+const BEHIND: usize = 32;
 /// A store that cannot be read is tried again after this.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -65,7 +69,7 @@ impl Kept {
     fn after(&self, seq: u64) -> Option<Vec<Item>> {
         let first = self.items.front()?.seq;
         let skipped = usize::try_from((seq + 1).checked_sub(first)?).ok()?;
-        Some(self.items.iter().skip(skipped).take(PAGE).cloned().collect())
+        Some(one_page(self.items.iter().skip(skipped).cloned()))
     }
 }
 
@@ -118,9 +122,20 @@ impl Feed {
         if let Some(items) = lock(&self.kept).after(seq) {
             return Ok(items);
         }
-        let page = EventPage { after: seq, feature: None, limit: PAGE };
-        Ok(self.store.events(page).await?.iter().map(Item::new).collect())
+        let page = EventPage { after: seq, feature: None, limit: BEHIND };
+        Ok(one_page(self.store.events(page).await?.iter().map(Item::new)))
     }
+}
+
+/// As many of them as are handed out at once: one at least.
+fn one_page(items: impl Iterator<Item = Item>) -> Vec<Item> {
+    let mut bytes = 0;
+    let fits = |item: &Item| {
+        let is_first = bytes == 0;
+        bytes += item.json.len();
+        is_first || bytes <= PAGE_BYTES
+    };
+    items.take(PAGE).take_while(fits).collect()
 }
 
 fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
@@ -147,6 +162,17 @@ mod tests {
         assert_eq!(numbers(4), Some(vec![5, 6, 7, 8, 9]));
         assert_eq!(numbers(8), Some(vec![9]));
         assert_eq!(numbers(9), Some(vec![]));
+    }
+
+    #[test]
+    fn a_page_is_bounded_in_bytes_and_has_one_event_at_least() {
+        let mut kept = Kept::default();
+        let long: Arc<str> = "x".repeat(PAGE_BYTES / 3).into();
+        (1..=9).for_each(|seq| kept.push(Item { json: Arc::clone(&long), ..item(seq) }));
+        assert_eq!(kept.after(0).unwrap().len(), 3);
+        assert_eq!(kept.after(8).unwrap().len(), 1);
+        kept.push(Item { json: "x".repeat(2 * PAGE_BYTES).into(), ..item(10) });
+        assert_eq!(kept.after(9).unwrap().len(), 1);
     }
 
     #[test]

@@ -102,6 +102,9 @@ mod tests {
             let index = if about(&["SELECT q.record FROM projects", "EXISTS", "LIMIT"]) {
                 assert!(plan.starts_with("SEARCH p ") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
                 "SEARCH q USING INDEX questions_inbox"
+            } else if about(&["FROM questions", "UNION ALL"]) {
+                assert!(plan.contains("MERGE") && !plan.contains("TEMP B-TREE"), "{sql}\n{plan}");
+                "questions_inbox"
             } else if about(&["FROM questions", "expires_at <="])
                 || about(&["FROM questions", "AND expires_at > "])
             {

@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
     }
 
     fn question_rows(&self, page: &QuestionPage, limit: usize) -> Result<Vec<String>, StoreError> {
-        let mut sql = String::from("SELECT record FROM questions WHERE project = ?1");
+        let mut sql = String::new();
         let mut values: Vec<Box<dyn ToSql>> = Vec::new();
         let mut bind = |condition: &str, value: Box<dyn ToSql>, sql: &mut String| {
             values.push(value);
@@ -181,11 +181,21 @@ impl<'a> Reader<'a> {
             bind(" AND (created_at, question_id) > ({}, ", Box::new(at.as_millis()), &mut sql);
             bind("{})", Box::new(id.as_str().to_owned()), &mut sql);
         }
-        bind(
-            " ORDER BY created_at, question_id LIMIT {}",
-            Box::new(i64::try_from(limit).unwrap_or(-1)),
-            &mut sql,
-        );
+        let mut sql = match (page.filter, &page.feature) {
+            // Each status has its order in the index, and they are merged: to sort them would be to read them all.
+            (QuestionFilter::All, None) => {
+                let of = |status: &QuestionStatus| {
+                    format!(
+                        "SELECT record, created_at, question_id FROM questions WHERE project = ?1 AND status = '{}'{sql}",
+                        status.as_str()
+                    )
+                };
+                QuestionStatus::ALL.iter().map(of).collect::<Vec<_>>().join(" UNION ALL ")
+            }
+            _ => format!("SELECT record FROM questions WHERE project = ?1{sql}"),
+        };
+        values.push(Box::new(i64::try_from(limit).unwrap_or(-1)));
+        sql.push_str(&format!(" ORDER BY created_at, question_id LIMIT ?{}", values.len() + 1));
         let borrowed: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
         self.texts(&sql, &borrowed)
     }
