@@ -110,7 +110,8 @@ impl RunInfo {
     /// Whether this run is known to be gone: its process on this machine is no more. Of another machine nothing
     /// is known.
     pub fn is_dead(&self) -> bool {
-        if self.host != first_line("/proc/sys/kernel/hostname") {
+        // Without /proc nothing is known of this one either: then its lease decides.
+        if self.host.is_empty() || self.host != first_line("/proc/sys/kernel/hostname") {
             return false;
         }
         self.boot != first_line("/proc/sys/kernel/random/boot_id") || !self.has_process()
@@ -296,6 +297,16 @@ fn first_line(path: &str) -> String {
 mod tests {
     use super::*;
     use aop_store::{ManualClock, MemoryStore};
+
+    #[test]
+    fn of_a_run_nothing_is_known_where_the_system_tells_nothing() {
+        let mut run = RunInfo::of_this_process(Timestamp::from_millis(0), Path::new("/")).unwrap();
+        assert!(!run.is_dead(), "it is this one");
+        run.start_time += 1;
+        assert!(run.is_dead(), "its number is another process's");
+        (run.host, run.boot, run.start_time) = Default::default();
+        assert!(!run.is_dead(), "without /proc");
+    }
 
     #[tokio::test]
     async fn a_run_that_slept_goes_on_unless_another_has_had_its_place() {

@@ -75,12 +75,18 @@ impl Surroundings {
         let is_ours = |name: &OsStr| name.as_encoded_bytes().starts_with(OURS.as_bytes()) && !for_tests(name);
         let mut env = self.env.clone();
         env.retain(|name, _| !is_ours(name));
-        let own = self.aop.parent().map(Path::to_path_buf);
+        let own = self.aop.parent().filter(|_| !self.finds_itself()).map(Path::to_path_buf);
         let path = own.into_iter().chain(self.search_path());
         if let Ok(path) = std::env::join_paths(path) {
             env.insert("PATH".into(), path);
         }
         env
+    }
+
+    /// Whether `aop` is this very program without any help: then nobody else's programs are put before those of the user.
+    fn finds_itself(&self) -> bool {
+        let real = |path: &Path| path.canonicalize().ok();
+        self.find("aop").is_some_and(|found| real(&found).is_some() && real(&found) == real(&self.aop))
     }
 
     /// The program of this name that an engine's environment would find.
@@ -121,5 +127,30 @@ mod tests {
         assert_eq!(text("AOPX").as_deref(), Some("kept"));
         assert_eq!(text("PATH").as_deref(), Some("/opt/aop:/a:/b"));
         assert_eq!((text("AOP_AGENT"), text("AOP_X"), text("AOP_STORE")), (None, None, None));
+    }
+
+    #[test]
+    fn the_search_path_is_the_users_own_where_it_finds_this_aop() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let [own, link, other] = ["own", "link", "other"].map(|name| dir.path().join(name));
+        for folder in [&own, &link, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        for folder in [&own, &other] {
+            std::fs::write(folder.join("aop"), "").unwrap();
+            let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(folder.join("aop"), executable).unwrap();
+        }
+        std::os::unix::fs::symlink(own.join("aop"), link.join("aop")).unwrap();
+        let seen = |path: &[&Path]| {
+            let env = [("PATH".into(), std::env::join_paths(path).unwrap())].into();
+            let env = Surroundings { aop: own.join("aop"), env }.inherited();
+            std::env::split_paths(&env[OsStr::new("PATH")]).collect::<Vec<_>>()
+        };
+        let tools = Path::new("/tools");
+        assert_eq!(seen(&[tools, &own]), [tools, &own]);
+        assert_eq!(seen(&[tools, &link]), [tools, &link]);
+        assert_eq!(seen(&[tools, &other]), [&own, tools, &other]);
+        assert_eq!(seen(&[tools]), [&own, tools]);
     }
 }

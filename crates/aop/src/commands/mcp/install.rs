@@ -232,7 +232,11 @@ fn codex_file(global: &Global) -> Result<PathBuf, Refusal> {
 }
 
 fn gemini_file(global: &Global) -> Result<PathBuf, Refusal> {
-    let root = if is_project_typed() { project_root(global)? } else { home()? };
+    let root = if is_project_typed() {
+        project_root(global)?
+    } else {
+        set("GEMINI_CLI_HOME").map_or_else(home, Ok)?
+    };
     Ok(root.join(".gemini/settings.json"))
 }
 
