@@ -15,6 +15,7 @@ use aop_kernel::own::OwnOperation;
 use aop_kernel::policy::{HumanInput, OnTimeout, Rules};
 use aop_kernel::question::QuestionState;
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
@@ -22,30 +23,39 @@ use aop_store::{Expect, Shelf, Store, read_file};
 use aop_turn::Mode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Opens the gate of the feature's phase, or asks. True when the phase may begin.
 pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bool, Stop> {
     let phase = feature.status.as_str();
-    let path = context.settings.dir().join("features").join(feature.id.as_str()).join("packets");
-    let path = path.join(format!("{phase}.json"));
+    let folder = context.settings.dir().join("features").join(feature.id.as_str()).join("packets");
+    if let Some(path) = of_no_phase(&folder) {
+        let cause = "no phase has this name, so that it would close no gate";
+        let hint = format!(
+            "call it planning.json, building.json or qa.json, then `aop retry --feature-id {}`",
+            feature.id
+        );
+        return Err(unusable(feature, &path, cause).hint(hint).into());
+    }
+    let path = folder.join(format!("{phase}.json"));
     let bytes = match read_file(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(unusable(&path, &error.to_string()).into()),
+        Err(error) => return Err(unusable(feature, &path, &error.to_string()).into()),
     };
     let packet = Packet::parse(&bytes).map_err(|violations| {
         let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
-        unusable(&path, &first.unwrap_or_default()).fact("violations", violations)
+        unusable(feature, &path, &first.unwrap_or_default()).fact("violations", violations)
     })?;
     let Some(gate) = packet.gate() else { return Ok(true) };
     let place = Place::resolve(&context.settings.root, &gate.answer_path)
-        .map_err(|violation| unusable(&path, &violation.message))?;
+        .map_err(|violation| unusable(feature, &path, &violation.message))?;
     // A file that cannot be read or written concerns this feature alone, not the run.
     let stuck = |refusal: Refusal| {
         let hint = format!("{}, then `aop retry --feature-id {}`", refusal.hint, feature.id);
-        unusable(&path, &refusal.message).hint(hint)
+        unusable(feature, &path, &refusal.message).hint(hint)
     };
     let other = || {
         let cause = format!("'{}' holds something that is not the answer in the store", gate.answer_path);
@@ -75,6 +85,16 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     }
     context.store().forget(given.question_id).await?;
     Ok(true)
+}
+
+/// A packet that somebody wrote for a phase that there is none of.
+fn of_no_phase(folder: &Path) -> Option<PathBuf> {
+    let is_of_none = |path: &PathBuf| {
+        let is_packet = path.extension().is_some_and(|extension| extension == "json");
+        let phase = path.file_stem().and_then(OsStr::to_str).and_then(Status::parse);
+        is_packet && phase.and_then(Status::worker).is_none()
+    };
+    std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(is_of_none).min()
 }
 
 /// Whether this is the record of an answer to the gate that is in the store: of those that came at the same moment, the one
@@ -265,14 +285,16 @@ pub fn answer_record(gate: &Gate, answer: &Value, at: Timestamp, by: &str) -> Re
     Ok(format!("{:#}\n", record.to_json()).into_bytes())
 }
 
-fn unusable(path: &Path, cause: &str) -> Refusal {
-    Refusal::new(ErrorCode::InvalidDocument, format!("{}: {cause}", path.display()))
-        .hint("correct the packet, then `aop retry`; `aop packet check FILE` judges it")
+fn unusable(feature: &Feature, path: &Path, cause: &str) -> Refusal {
+    Refusal::new(ErrorCode::InvalidDocument, format!("{}: {cause}", path.display())).hint(format!(
+        "correct the packet (`aop packet check FILE` judges it), then `aop retry --feature-id {}`",
+        feature.id
+    ))
 }
 
 /// Something else stands where the answer belongs.
 fn in_the_way(path: &Path, gate: &Gate, feature: &Feature, cause: &str) -> Refusal {
-    unusable(path, &format!("{cause}; it was left alone"))
+    unusable(feature, path, &format!("{cause}; it was left alone"))
         .hint(format!("move {} away, then `aop retry --feature-id {}`", gate.answer_path, feature.id))
 }
 

@@ -56,6 +56,9 @@ pub enum Worktrees {
     Plain,
 }
 
+/// However often a turn has failed, the next one waits no longer, unless the first is to.
+const LONGEST_WAIT: Duration = Duration::from_secs(15 * 60);
+
 /// How a run works.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -71,6 +74,8 @@ pub struct Settings {
     pub repair_rounds: u32,
     /// Failed turns in a row that are tried again.
     pub retries: u32,
+    /// How long the first of them waits when an engine failed; each further one waits four times as long.
+    pub retry_wait: Duration,
     /// How long an engine may be kept for a live answer.
     pub warm: Duration,
     /// Which engine plays which role.
@@ -97,5 +102,28 @@ impl Settings {
     /// The `.aop` folder.
     pub fn dir(&self) -> PathBuf {
         self.root.join(AOP_DIR)
+    }
+}
+
+/// How long to wait after so many failures in a row, when the first is followed by this: what an engine needs is often
+/// back a little later.
+pub(crate) fn wait_after(failures: u32, first: Duration) -> Duration {
+    let factor = 4_u32.saturating_pow(failures.saturating_sub(1));
+    first.saturating_mul(factor).min(first.max(LONGEST_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_failed_is_given_time_and_more_of_it_each_time() {
+        let waits = |first: u64| -> Vec<u64> {
+            let wait = |failures| wait_after(failures, Duration::from_secs(first)).as_secs();
+            [1, 2, 3, 4, u32::MAX].map(wait).to_vec()
+        };
+        assert_eq!(waits(30), [30, 120, 480, 900, 900]);
+        assert_eq!(waits(0), [0; 5]);
+        assert_eq!(waits(3_600), [3_600; 5]);
     }
 }

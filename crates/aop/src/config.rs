@@ -124,6 +124,7 @@ pub(crate) struct Run {
     pub(crate) max_attempt: Positive,
     pub(crate) repair_rounds: u32,
     pub(crate) retries: u32,
+    pub(crate) retry_wait_s: u32,
     pub(crate) warm_ms: u64,
     pub(crate) git_timeout_s: Positive,
 }
@@ -136,6 +137,7 @@ impl Default for Run {
             max_attempt: Positive(20),
             repair_rounds: 2,
             retries: 2,
+            retry_wait_s: 30,
             warm_ms: 0,
             git_timeout_s: Positive(600),
         }

@@ -11,6 +11,7 @@ mod examples;
 mod input;
 mod near;
 mod number;
+mod open_files;
 mod output;
 mod partial;
 mod place;

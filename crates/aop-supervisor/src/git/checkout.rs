@@ -101,8 +101,7 @@ impl Git {
         command
             .env("GIT_CONFIG_KEY_0", format!("branch.{branch}.mergeOptions"))
             .env("GIT_CONFIG_VALUE_0", "");
-        let output = command.stdin(stdin).output().await;
-        let output = output.map_err(|error| GitError::NotInstalled(error.to_string()))?;
+        let output = command.stdin(stdin).output().await?;
         // What it says of itself is not enough.
         if self.contains("HEAD", commit).await { Ok(()) } else { Err(failed(&args, &output)) }
     }

@@ -80,11 +80,10 @@ impl Git {
         shown: &str,
     ) -> Result<Output, GitError> {
         unless_leaving().await;
-        let not_installed = |error: std::io::Error| GitError::NotInstalled(error.to_string());
         // In the project's own folder nothing of an agent's holds it up, and to be ended there would read as a no.
         let theirs = self.behalf.is_some() || self.feature_at(folder).is_some();
         let Some(limit) = self.limit.filter(|_| theirs) else {
-            return command.output().await.map_err(not_installed);
+            return command.output().await.map_err(GitError::from);
         };
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         let begun = {
@@ -93,7 +92,7 @@ impl Git {
             if running.leaving {
                 None
             } else {
-                let child = command.spawn().map_err(not_installed)?;
+                let child = command.spawn()?;
                 let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
                 running.groups.extend(pid);
                 Some((child, pid))
@@ -107,7 +106,7 @@ impl Git {
             Ok(output) => {
                 group.forget();
                 unless_leaving().await;
-                output.map_err(not_installed)
+                output.map_err(GitError::from)
             }
             Err(_) => Err(self.too_long(limit, folder, shown)),
         }

@@ -15,12 +15,14 @@ use aop_kernel::role::Role;
 use aop_kernel::status::Status;
 use aop_kernel::work::Work;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
-use aop_store::{Expect, Service, Shelf, Store, StoreError};
+use aop_store::{Expect, Service, Shelf, Store, StoreError, make_folder};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 
 /// So many events are looked through at a time.
 const LOOKED_THROUGH: usize = 16;
@@ -87,6 +89,8 @@ pub(crate) struct Context {
     pub(crate) runner_id: Option<String>,
     notices: mpsc::UnboundedSender<Notice>,
     busy: Mutex<HashMap<FeatureId, watch::Sender<bool>>>,
+    /// When the next turn of a feature may begin, where an engine has failed.
+    resting: Mutex<HashMap<FeatureId, Instant>>,
 }
 
 impl Context {
@@ -102,7 +106,8 @@ impl Context {
             Some(runner) => Some(runner.id.clone()),
             None => known_runner(&settings.dir()),
         };
-        Context { service, settings, drivers, lease, git, runner_id, notices, busy: Mutex::default() }
+        let (busy, resting) = (Mutex::default(), Mutex::default());
+        Context { service, settings, drivers, lease, git, runner_id, notices, busy, resting }
     }
 
     pub(crate) fn store(&self) -> &dyn Store {
@@ -203,7 +208,7 @@ impl Context {
     pub(crate) fn run_dir(&self, feature: &FeatureId) -> Result<PathBuf, Stop> {
         let path =
             self.settings.dir().join("runs").join(self.lease.info.run_id.as_str()).join(feature.as_str());
-        make(&path)?;
+        make(&path, feature)?;
         Ok(path)
     }
 
@@ -217,11 +222,11 @@ impl Context {
             let path = folder.join(if number == 1 { name.clone() } else { format!("{name}.{number}") });
             match std::fs::create_dir(&path) {
                 Ok(()) => {
-                    make(&path.join("artifacts"))?;
+                    make(&path.join("artifacts"), feature)?;
                     return Ok(path);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-                Err(error) => return Err(cannot_make(&path, &error).into()),
+                Err(error) => return Err(cannot_make(&path, feature, &error).into()),
             }
         }
     }
@@ -254,6 +259,26 @@ impl Context {
             () = told(&mut stop) => Err(Stop::Cut),
             done = future => Ok(done),
         }
+    }
+
+    /// Lets the next turn of a feature begin only after so long.
+    pub(crate) fn rest(&self, feature: &FeatureId, time: Duration) {
+        self.resting().insert(feature.clone(), Instant::now() + time);
+    }
+
+    /// Waits until the next turn of a feature may begin; whether there was anything to wait for. A person who sends it on
+    /// is not kept waiting: then nothing has failed yet.
+    pub(super) async fn rested(&self, feature: &Feature) -> Result<bool, Stop> {
+        let until = self.resting().get(&feature.id).copied();
+        let Some(until) = until.filter(|_| feature.work.failures > 0) else { return Ok(false) };
+        self.until_stopped(&feature.id, tokio::time::sleep_until(until)).await?;
+        self.resting().remove(&feature.id);
+        Ok(true)
+    }
+
+    fn resting(&self) -> MutexGuard<'_, HashMap<FeatureId, Instant>> {
+        // Plain data, whole after any panic.
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the feature's task was told to stop.
@@ -350,13 +375,14 @@ fn is_asked_by(work: &Work, opened: &Stamped) -> bool {
     }
 }
 
-fn make(path: &Path) -> Result<(), Refusal> {
-    std::fs::create_dir_all(path).map_err(|error| cannot_make(path, &error))
+fn make(path: &Path, feature: &FeatureId) -> Result<(), Refusal> {
+    make_folder(path).map_err(|error| cannot_make(path, feature, &error))
 }
 
-fn cannot_make(path: &Path, error: &std::io::Error) -> Refusal {
-    Refusal::new(ErrorCode::Internal, format!("{} cannot be made: {error}", path.display()))
-        .hint("check that the disk has space and .aop/ is writable, then `aop retry`")
+fn cannot_make(path: &Path, feature: &FeatureId, error: &std::io::Error) -> Refusal {
+    Refusal::new(ErrorCode::Internal, format!("{} cannot be made: {error}", path.display())).hint(format!(
+        "check that the disk has space and .aop/ is writable, then `aop retry --feature-id {feature}`"
+    ))
 }
 
 /// Waits until the task is told to stop, or has nobody any more who could tell it.

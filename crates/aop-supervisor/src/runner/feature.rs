@@ -114,6 +114,10 @@ async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(
     match step {
         Step::Rest => Ok(()),
         Step::Turn { claim, reply_to } => {
+            if context.rested(feature).await? {
+                // Much may have happened meanwhile: look again.
+                return Ok(());
+            }
             let (work, phase) = (&feature.work, feature.status);
             // Who has had a turn in this phase is through its gate, and only waits for what it asked.
             let is_through = reply_to.is_some() && work.phase == Some(phase) && work.attempt > 0;

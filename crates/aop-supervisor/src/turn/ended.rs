@@ -5,6 +5,7 @@ use crate::SURFACE;
 use crate::gate::short_digest;
 use crate::phase::{self, result_name};
 use crate::runner::Stop;
+use crate::settings::wait_after;
 use aop_engine::TurnReport;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
@@ -19,10 +20,11 @@ use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
 use aop_turn::ask::{Ask, question_arguments};
-use aop_turn::{Outcome, Role, Verdict};
+use aop_turn::{Engine, Outcome, Role, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What came of a turn.
 pub(super) struct Ended {
@@ -119,6 +121,10 @@ impl Turn<'_> {
         if let (TurnEnd::Error { .. }, Some(path)) = (&end, &ended.transcript) {
             notes.push(format!("the transcript of the failed turn is {}", path.display()));
         }
+        let wait = self.wait(&end).filter(|wait| to.is_none() && !wait.is_zero());
+        if let Some(wait) = wait {
+            notes.push(format!("the next turn begins in {}", in_words(wait)));
+        }
         let command = Command::EndTurn(Box::new(EndTurn {
             feature_id: self.feature.id.clone(),
             claim: self.claim.clone(),
@@ -130,6 +136,10 @@ impl Turn<'_> {
         let id = format!("{}:{}:{}", self.claim, self.epoch, self.feature.version);
         self.context.submit(runner_request(command, OwnOperation::End.id(id)?, SURFACE)).await?;
         crash_point("turn_ended");
+        if let Some(wait) = wait {
+            self.context.rest(&self.feature.id, wait);
+            self.context.say(&self.feature.id, &format!("tries again in {}", in_words(wait)));
+        }
         if delivered || self.reply_to.is_none() {
             self.context.store().advance_claim(self.claim.clone(), self.epoch, ClaimState::Delivered).await?;
         }
@@ -229,6 +239,15 @@ impl Turn<'_> {
         (TurnEnd::Error { code, message, delivered }, to)
     }
 
+    /// How long the next turn has to wait: an engine that failed may need what is away for a while. What a model said
+    /// wrongly it can say rightly at once, and a scripted engine needs nothing.
+    fn wait(&self, end: &TurnEnd) -> Option<Duration> {
+        let TurnEnd::Error { code, .. } = end else { return None };
+        let is_engines = code.starts_with("ENGINE_") || code == ErrorCode::EngineFailed.as_str();
+        let waits = is_engines && self.engine != Engine::Scripted;
+        waits.then(|| wait_after(self.feature.work.failures + 1, self.context.settings.retry_wait))
+    }
+
     /// Keeps why the turn failed for the next one of the role, or forgets why an earlier one did.
     async fn keep_failure(&self, failure: Option<Failure>) -> Result<(), Stop> {
         let key = failure_key(&self.feature, self.role);
@@ -248,6 +267,14 @@ impl Turn<'_> {
     /// The operation of the question that this turn asks in words: with it the turn ends, so there is one.
     pub(super) fn text_operation(&self) -> Result<OwnId, Refusal> {
         ask_operation(&self.claim, "text")
+    }
+}
+
+fn in_words(time: Duration) -> String {
+    match (time.as_secs(), time.as_secs() / 60) {
+        (1, _) => "1 second".to_owned(),
+        (seconds, minutes) if seconds < 120 || seconds != minutes * 60 => format!("{seconds} seconds"),
+        (_, minutes) => format!("{minutes} minutes"),
     }
 }
 

@@ -18,7 +18,7 @@ use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
 use aop_turn::quote::inline;
-use aop_turn::{Mode, Role};
+use aop_turn::{Engine, Mode, Role};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -33,6 +33,7 @@ pub(super) struct TurnHost {
     epoch: u64,
     attempt: u32,
     mode: Mode,
+    engine: Engine,
     state: Mutex<State>,
 }
 
@@ -73,6 +74,7 @@ impl TurnHost {
             epoch: turn.epoch,
             attempt: turn.attempt,
             mode: turn.mode,
+            engine: turn.engine,
             state: Mutex::new(State { session, ..State::default() }),
         }
     }
@@ -118,6 +120,7 @@ impl TurnHost {
             context: &self.context,
             feature: self.feature.clone(),
             role: self.role,
+            engine: self.engine,
             claim: self.claim.clone(),
             reply_to: self.reply_to.clone(),
             epoch: self.epoch,

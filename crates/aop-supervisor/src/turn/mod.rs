@@ -50,6 +50,7 @@ pub(super) struct Turn<'a> {
     pub(super) context: &'a Arc<Context>,
     pub(super) feature: Feature,
     pub(super) role: Role,
+    pub(super) engine: Engine,
     pub(super) claim: String,
     pub(super) reply_to: Option<QuestionId>,
     /// The epoch that it began or was taken over with.
@@ -68,7 +69,7 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     let engine = engine_for(context, role, kept.as_ref(), plan.reply_to.is_some() || plan.cut_off);
     let stored = kept.map(|kept| kept.session).filter(|session| session.engine == engine);
     let driver = (context.drivers)(engine).map_err(|error| unavailable(&error, stored.is_some()))?;
-    let (turn, found) = begin(context, feature, role, engine.as_str(), &plan).await?;
+    let (turn, found) = begin(context, feature, role, engine, &plan).await?;
     if plan.cut_off
         && let Some(ended) = turn.end_of_before(found).await?
     {
@@ -115,7 +116,7 @@ async fn begin<'a>(
     context: &'a Arc<Context>,
     feature: &Feature,
     role: Role,
-    engine: &str,
+    engine: Engine,
     plan: &Plan,
 ) -> Result<(Turn<'a>, ClaimState), Stop> {
     let epoch = context.fence(&feature.id)?.epoch;
@@ -130,7 +131,7 @@ async fn begin<'a>(
         claim: plan.claim.clone(),
         epoch,
         role: phase::kernel_role(role),
-        engine: engine.to_owned(),
+        engine: engine.as_str().to_owned(),
         reply_to: plan.reply_to.clone(),
     });
     let id = OwnOperation::Begin.id(format_args!("{}:{epoch}:{}", plan.claim, feature.version))?;
@@ -140,7 +141,7 @@ async fn begin<'a>(
     let feature = context.store().feature(feature.id.clone()).await?.ok_or(Stop::Stale)?;
     let (claim_id, reply_to) = (plan.claim.clone(), plan.reply_to.clone());
     let mode = mode_for(context, &feature).await?;
-    let turn = Turn { context, feature, role, claim: claim_id, reply_to, epoch, attempt, mode };
+    let turn = Turn { context, feature, role, engine, claim: claim_id, reply_to, epoch, attempt, mode };
     Ok((turn, claim.state))
 }
 

@@ -3,6 +3,7 @@
 use crate::cli::Global;
 use crate::config::Switch;
 use crate::number::millis_or;
+use crate::open_files;
 use crate::output::style::bold;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, print, say, talk, warn};
 use crate::project::Project;
@@ -26,7 +27,7 @@ use std::time::Duration;
 
 At start it prints a login link; piped, one line with url, login_url and token. \
 The token lives as long as the process; make lasting ones with \
-`aop token create`. SIGTERM and Ctrl-C let requests finish first.")]
+`aop token create --kind operator --name NAME`. SIGTERM and Ctrl-C let requests finish first.")]
 pub(crate) struct ServeArgs {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7417", value_parser = address)]
@@ -67,6 +68,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &ServeArgs) -> CommandResult {
+    open_files::raise();
     let project = Project::find(global)?;
     let root = project.root.canonicalize().unwrap_or_else(|_| project.root.clone());
     let name = root.file_name().map_or_else(|| "aop".to_owned(), |name| name.to_string_lossy().into_owned());

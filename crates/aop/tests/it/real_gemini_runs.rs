@@ -195,3 +195,31 @@ fn gemini_is_told_in_words_of_its_own_that_nobody_answered_or_that_it_is_not_per
         shop.told_once(&question, words);
     }
 }
+
+/// The program takes a message back when the request with it fails: a conversation can end up empty.
+#[test]
+fn gemini_begins_anew_when_the_service_refused_its_first_message() {
+    let refused = || Reply::error(401, "the key was revoked");
+    let shop = Shop::new("run: { retry_wait_s: 1 }\n", Script::new().then(refused()).then(planned()));
+    shop.plan();
+    let log = shop.project.run(&["log", "--feature-id", FEATURE]).stdout;
+    assert!(log.contains("the key was revoked"), "{log}");
+    assert!(log.contains("the next turn begins in 1 second"), "{log}");
+    let told = shop.model.main().last().unwrap().user_messages();
+    assert_eq!(told.iter().filter(|text| text.contains("# Feature shop")).count(), 1, "{told:?}");
+}
+
+#[test]
+fn gemini_is_told_the_answer_again_when_the_service_refused_the_message_with_it() {
+    let refused = Reply::error(401, "the key was revoked");
+    let shop = Shop::new(
+        "run: { retry_wait_s: 0 }\n",
+        Script::new().then(which()).then(refused).then_with(|request| {
+            if is_answered(request) { planned() } else { Reply::text("I was told nothing.") }
+        }),
+    );
+    let question = shop.ask();
+    shop.answer(&question);
+    shop.plan();
+    shop.told_once(&question, "ANSWERED: a human");
+}

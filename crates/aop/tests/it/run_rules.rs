@@ -4,8 +4,9 @@ use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, git, heard, heard_by, pass, plan, script,
     workshop,
 };
-use crate::support::{Project, Run, wait};
+use crate::support::{Project, Run, finish, wait};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 
 pub(crate) fn spec(project: &Project, name: &str) -> String {
     let path = project.path(&format!("{name}.md"));
@@ -420,9 +421,49 @@ fn only_the_commit_that_passed_its_checks_is_merged() {
     assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
     let head = git(&project, &["rev-parse", "HEAD"]);
     git(&project, &["-C", ".aop/worktrees/shop", "commit", "--quiet", "--allow-empty", "-m", "Sneaked in"]);
-    project.run(&["merge", "--feature-id", "shop"]).refused("checks_failed", 1);
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("checks_failed", 1);
     assert_eq!(git(&project, &["rev-parse", "HEAD"]), head, "nothing was changed");
     assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    let hint = refused["details"]["hint"].as_str().unwrap();
+    let (input, _) = hint.split_once("--input '").unwrap().1.split_once('\'').unwrap();
+    project.run(&["tool", "call", "feature.transition", "--role", "human", "--input", input]).data();
+    assert_eq!(project.feature("shop")["status"], "building");
+}
+
+#[test]
+fn a_run_takes_as_many_open_files_as_it_may_have() {
+    let project = workshop("checks: { fast: ['ulimit -Sn > $AOP_PROJECT/limit'] }\n");
+    script(&project, "shop", &json!({}));
+    let run = project.command(&["run", &spec(&project, "shop")]);
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -Sn 100 && exec \"$0\" \"$@\""]).arg(run.get_program()).args(run.get_args());
+    command
+        .current_dir(project.root())
+        .env_clear()
+        .envs(run.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    assert_eq!(finish(&mut command).code, Some(0));
+    let limit = std::fs::read_to_string(project.path("limit")).unwrap();
+    assert!(limit.trim().parse::<u64>().is_ok_and(|limit| limit > 100), "{limit}");
+}
+
+#[test]
+fn who_merges_what_is_blocked_is_told_to_retry_it_first() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [{"fail": "no credit"}]}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("invalid_status_transition", 1);
+    assert!(refused["details"]["hint"].to_string().contains("aop retry --feature-id shop"), "{refused}");
+}
+
+#[test]
+fn a_folder_that_others_may_pass_through_shows_them_no_answers_and_no_transcripts() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
+    for folder in ["features", "runs", "scripted/sessions"] {
+        let mode = std::fs::metadata(project.path(&format!(".aop/{folder}"))).unwrap().permissions().mode();
+        assert_eq!(mode & 0o007, 0, "{folder} is {:o}", mode & 0o777);
+    }
 }
 
 #[test]
@@ -448,7 +489,7 @@ fn a_conflict_refuses_the_merge_and_changes_nothing() {
     let shell = |line: &str| {
         let line = line.replacen("aop ", &format!("{} ", crate::support::binary()), 1);
         let mut command = std::process::Command::new("sh");
-        crate::support::finish(command.args(["-c", &line]).current_dir(project.root()))
+        finish(command.args(["-c", &line]).current_dir(project.root()))
     };
     assert_eq!(shell(begin).code, Some(1), "git says that there is a conflict");
     std::fs::write(project.path(".aop/worktrees/shop/work.txt"), "both\n").unwrap();
@@ -629,6 +670,26 @@ fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other(
     blocked("answers/platform.json/x.json", "goes through a file");
     blocked(&format!("{}.json", "z".repeat(300)), "longer than 240 bytes");
     assert_eq!(events(&project, "shop", "question.opened").len(), 0, "nobody was asked in vain");
+}
+
+#[test]
+fn a_packet_for_a_phase_that_there_is_none_of_blocks_its_feature_and_names_those_that_there_are() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let path = spec(&project, "shop");
+    let packets = project.path(".aop/features/shop/packets");
+    std::fs::create_dir_all(&packets).unwrap();
+    std::fs::write(packets.join("notes.txt"), "of no concern").unwrap();
+    std::fs::write(packets.join("builder.json"), packet().to_string()).unwrap();
+    assert_eq!(Running::start(&project, &[&path]).end().0, Some(3));
+    let reason = project.feature("shop")["status_reason"].to_string();
+    assert!(reason.contains("builder.json") && reason.contains("building.json"), "{reason}");
+    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+    std::fs::rename(packets.join("builder.json"), packets.join("building.json")).unwrap();
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    let mut run = Running::start(&project, &[]);
+    project.answer_to(&run.question("shop"), "Web").data();
+    assert_eq!(run.end().0, Some(0));
 }
 
 #[test]

@@ -122,6 +122,7 @@ fn measured_the_way_from_an_answer_in_the_same_process_to_the_engine() {
             max_attempt: 20,
             repair_rounds: 2,
             retries: 2,
+            retry_wait: Duration::ZERO,
             warm: Duration::ZERO,
             engines: EngineChoice::all(Engine::Scripted),
             permissions: aop_turn::command::Permissions::Auto,

@@ -81,6 +81,12 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         "failed turns in a row that are tried again before the feature is blocked",
     ),
     (
+        "run.retry_wait_s",
+        "integer, seconds",
+        "30",
+        "how long the first of them waits when the engine failed; each further one four times as long, at most 15 minutes",
+    ),
+    (
         "run.warm_ms",
         "integer, milliseconds",
         "0",

@@ -10,6 +10,7 @@ use super::engine::list::{Found, installed};
 use crate::cli::Global;
 use crate::config::{ExecutionMode, Permissions, Switch};
 use crate::number::at_least;
+use crate::open_files;
 use crate::output::live::give_back;
 use crate::output::style::clean;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk, warn};
@@ -41,7 +42,7 @@ use tokio::sync::{mpsc, watch};
 Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped. \
 A second Ctrl-C leaves at once.")]
 pub(crate) struct RunArgs {
-    /// Specifications to enrol as features; the file's name is the feature's id
+    /// Specifications to enrol as features; the file's name in lower case, other signs as -, is the feature's id
     #[arg(value_name = "SPEC.md")]
     specs: Vec<PathBuf>,
     #[command(flatten)]
@@ -90,6 +91,7 @@ pub(crate) fn resume(global: &Global, screen: &Screen, args: ResumeArgs) -> Comm
 }
 
 fn start(global: &Global, screen: &Screen, how: &How, specs: Vec<enrol::Spec>) -> CommandResult {
+    open_files::raise();
     let session = Project::find(global)?.open_to_stay()?;
     let settings = settings(&session, how)?;
     let takeover = if how.takeover { Takeover::Force } else { Takeover::IfDead };
@@ -330,6 +332,7 @@ pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal
         max_attempt: config.run.max_attempt.0,
         repair_rounds: config.run.repair_rounds,
         retries: config.run.retries,
+        retry_wait: Duration::from_secs(config.run.retry_wait_s.into()),
         warm: Duration::from_millis(config.run.warm_ms),
         engines,
         permissions: match config.engines.permissions {
