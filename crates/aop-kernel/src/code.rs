@@ -83,8 +83,8 @@ codes! {
         "The feature waits for a human (`awaiting_input`): no turn, check, patch, merge or transition may happen to it until its question is closed."
         "Answer it with `aop answer`, or withdraw it with `aop withdraw`.";
     UnsupportedOperation "unsupported_operation" Refused 409 retry:false human:false
-        "The project's policy does not allow this operation, for instance asking while `human_input.enabled` is false."
-        "Change the policy in aop.yaml, or go on without asking.";
+        "This cannot be done here as things are, and the message says why: the project's policy, a folder without git, an engine that cannot do it."
+        "Do what the hint says; policy stands in aop.yaml.";
     OperationIdRequired "operation_id_required" Usage 400 retry:false human:false
         "A mutating tool call carries no `operation_id`, so a retry of it could not be told from a new call."
         "Send a fresh `operation_id` (1-128 printable ASCII characters without spaces) and keep it for retries.";
@@ -120,16 +120,16 @@ codes! {
         "Let a human do it from a shell that no agent started.";
     Unauthenticated "unauthenticated" Refused 401 retry:false human:true
         "The request carries no valid credential."
-        "Make a token with `aop token create` and send it as `Authorization: Bearer TOKEN`.";
+        "Make a token with `aop token create --kind operator --name YOU` and send it as `Authorization: Bearer TOKEN`.";
     RateLimited "rate_limited" Refused 429 retry:true human:false
-        "Too many requests in a short time from this credential."
+        "Too many wrong credentials came from this address within a minute."
         "Wait as long as the details say and call again.";
     PayloadTooLarge "payload_too_large" Refused 413 retry:false human:false
         "The request or one of its fields is larger than aop keeps; the details give size and limit."
         "Shorten it: put long material into a file in the project and name the file.";
-    VersionConflict "version_conflict" Refused 409 retry:true human:false
-        "What the request was based on has changed since it was read."
-        "Read it again and decide anew.";
+    VersionConflict "version_conflict" Refused 409 retry:false human:true
+        "What the request rests on is no longer so: a record has changed since it was read, or changes stand in the way of a merge."
+        "Do what the hint says; what was read before, read again and decide anew.";
     StoreUnavailable "store_unavailable" Refused 503 retry:true human:true
         "The store could not be opened, read or written; the message names the file and the cause. Nothing was half-written."
         "Check disk space and permissions of `.aop/`, then run `aop doctor`.";
@@ -144,7 +144,7 @@ codes! {
         "Look at the transcript named in the details and run `aop retry --feature-id ID`.";
     ChecksFailed "checks_failed" Refused 409 retry:false human:true
         "A check command failed or has not passed yet, so the step that needs it may not happen."
-        "Look at the captured output, repair, and run the checks again.";
+        "Look at the captured output and repair what it names; a feature that is `building` is checked again by `aop run`.";
     Internal "internal" Refused 500 retry:false human:true
         "aop broke one of its own rules. This is a bug; the state was left as it was."
         "Run `aop doctor` and report the message together with what you did.";

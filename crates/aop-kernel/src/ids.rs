@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $what:literal, $rule:literal, $valid:path) => {
+    ($(#[$doc:meta])* $name:ident, $a:literal, $what:literal, $rule:literal, $valid:path) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Arc<str>);
@@ -20,7 +20,7 @@ macro_rules! id {
                     return Ok($name(text.into()));
                 }
                 Err(Refusal::invalid_argument(format!("{} {} is not valid", $what, quoted(text)))
-                    .hint(concat!("a ", $what, " is ", $rule))
+                    .hint(concat!($a, " ", $what, " is ", $rule))
                     .fact("argument", $what))
             }
 
@@ -58,6 +58,7 @@ macro_rules! id {
 id!(
     /// Names a feature within its project, and the feature's folder.
     FeatureId,
+    "a",
     "feature_id",
     "1 to 64 of a-z, 0-9, _ and -, and starts with a letter or digit",
     feature_id_valid
@@ -65,6 +66,7 @@ id!(
 id!(
     /// Names a question.
     QuestionId,
+    "a",
     "question_id",
     "q_ followed by 26 upper-case ULID characters, as `aop questions` shows it",
     question_id_valid
@@ -72,6 +74,7 @@ id!(
 id!(
     /// Names a run.
     RunId,
+    "a",
     "run_id",
     "r_ followed by 26 upper-case ULID characters",
     run_id_valid
@@ -79,6 +82,7 @@ id!(
 id!(
     /// Names one mutation for ever, so that a retry can be told from a new call.
     OperationId,
+    "an",
     "operation_id",
     "1 to 128 printable ASCII characters without spaces",
     operation_id_valid

@@ -39,7 +39,6 @@ pub use mode::{mode_was_set, set_mode};
 pub use note::{Note, leave_note, sent_note};
 pub use phase::schema_of;
 pub use place::Place;
-pub use reach::back_to_building;
 pub use runner::{Notice, Reason, RunEnd, Runner};
 pub use runners::{AtWork, Identity, RunnerRecord, at_work, forget_runner, runner_id};
 pub use settings::{Checks, Drivers, EngineChoice, Settings, Worktrees};

@@ -6,13 +6,13 @@
 
 use crate::SURFACE;
 use crate::git::{Git, GitError};
-use crate::reach::{refuse_reach, send_back};
+use crate::reach::refuse_reach;
 use crate::runners::known_runner;
 use crate::turn::worktree_key;
 use aop_engine::AOP_DIR;
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::{FeatureId, OperationId};
-use aop_kernel::lifecycle::{Action, Merge, feature_not_found, permit};
+use aop_kernel::lifecycle::{Action, Merge, feature_not_found, permit, send_back};
 use aop_kernel::status::Status;
 use aop_kernel::tools::merge_request;
 use aop_kernel::work::MergeRecord;
@@ -182,7 +182,13 @@ fn ready(feature: &Feature) -> Result<(), Refusal> {
         ErrorCode::InvalidStatusTransition,
         format!("feature '{}' is {}, not ready_to_merge", feature.id, feature.status),
     )
-    .hint("let `aop run` bring it there first"))
+    .hint(match feature.status {
+        Status::Blocked => {
+            format!("mend what blocks it, `aop retry --feature-id {}`, then `aop run`", feature.id)
+        }
+        Status::Merged | Status::Failed => "it is over; create a new feature if the work goes on".to_owned(),
+        _ => "let `aop run` bring it there first".to_owned(),
+    }))
 }
 
 fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {

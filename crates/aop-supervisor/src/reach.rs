@@ -3,7 +3,7 @@
 
 use crate::git::Git;
 use aop_kernel::feature::Feature;
-use aop_kernel::ids::FeatureId;
+use aop_kernel::lifecycle::send_back;
 use aop_kernel::status::Status;
 use aop_kernel::{ErrorCode, Refusal};
 
@@ -31,21 +31,4 @@ pub(crate) async fn refuse_reach(
     Err(Refusal::new(ErrorCode::UnsupportedOperation, reach.told(&branch))
         .hint(hint)
         .fact("files", reach.files))
-}
-
-/// How a feature whose branch was changed by hand comes to be merged.
-pub(crate) fn send_back(feature: &Feature, why: &str) -> String {
-    let id = &feature.id;
-    format!(
-        "send the feature back with `{}`, so that it is checked again by `aop run`, then `aop merge --feature-id {id}`",
-        back_to_building(id, feature.version, why)
-    )
-}
-
-/// The command that sends a feature of this version back to its builder.
-pub fn back_to_building(id: &FeatureId, version: u64, why: &str) -> String {
-    format!(
-        "aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \"to\": \"building\", \
-         \"operation_id\": \"{why}-{id}-{version}\"}}'"
-    )
 }

@@ -76,7 +76,9 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
                  several questions go into one spec"
             )
         } else {
-            format!("answer or withdraw {other} first: `aop answer --feature-id {id} --question-id {other}`")
+            format!(
+                "answer or withdraw {other} first: `aop answer --feature-id {id} --question-id {other} --answer VALUE`"
+            )
         };
         Err(Refusal::new(ErrorCode::QuestionConflictOpen, message)
             .hint(hint)

@@ -17,7 +17,7 @@ pub use expire::{Expiry, expire_due};
 pub use feature::{AppendLog, CreateFeature};
 pub use guard::{Action, permit};
 pub use reopen::Reopen;
-pub use transition::{Cancel, Retry, Transition};
+pub use transition::{Cancel, Retry, Transition, back_to_building, send_back};
 pub use withdraw::Withdraw;
 pub use work::{BeginCheck, BeginTurn, EndCheck, EndTurn, Merge};
 

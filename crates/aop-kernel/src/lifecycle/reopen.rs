@@ -58,7 +58,7 @@ impl Reopen {
 fn not_closed(question: &Question) -> Refusal {
     Refusal::new(ErrorCode::QuestionConflictOpen, format!("question {} is still open", question.id))
         .hint(format!(
-            "answer it: `aop answer --feature-id {} --question-id {}`",
+            "answer it: `aop answer --feature-id {} --question-id {} --answer VALUE`",
             question.feature_id, question.id
         ))
         .fact("open_question_id", &question.id)

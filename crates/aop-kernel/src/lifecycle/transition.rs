@@ -3,6 +3,7 @@
 use super::guard::{Action, illegal, permit};
 use super::{Draft, Outcome};
 use crate::envelope::Refusal;
+use crate::feature::Feature;
 use crate::ids::FeatureId;
 use crate::status::Status;
 use serde_json::json;
@@ -87,4 +88,21 @@ impl Retry {
 fn moved(draft: Draft<'_>) -> Result<Outcome, Refusal> {
     let data = json!({"feature_id": draft.request.command.feature_id(), "status": draft.status()});
     Ok(draft.finish(&data))
+}
+
+/// How a feature whose branch was changed by hand comes to be merged, in words.
+pub fn send_back(feature: &Feature, why: &str) -> String {
+    let id = &feature.id;
+    format!(
+        "send the feature back with `{}`, so that it is checked again by `aop run`, then `aop merge --feature-id {id}`",
+        back_to_building(id, feature.version, why)
+    )
+}
+
+/// The command that sends a feature of this version back to its builder.
+pub fn back_to_building(id: &FeatureId, version: u64, why: &str) -> String {
+    format!(
+        "aop tool call feature.transition --role human --input '{{\"feature_id\": \"{id}\", \"to\": \"building\", \
+         \"operation_id\": \"{why}-{id}-{version}\"}}'"
+    )
 }

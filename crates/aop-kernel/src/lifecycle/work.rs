@@ -2,6 +2,7 @@
 //! whoever holds it then: a runner that was taken over can change nothing any more.
 
 use super::guard::{Action, illegal, permit};
+use super::transition::send_back;
 use super::{Draft, Outcome};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
@@ -214,7 +215,7 @@ impl Merge {
                 feature.id, self.commit
             );
             return Err(Refusal::new(ErrorCode::ChecksFailed, message)
-                .hint(format!("send it back with `aop tool call feature.transition --role human --input '{{\"feature_id\": \"{}\", \"to\": \"building\", \"operation_id\": \"…\"}}'`, so that it is checked again", feature.id))
+                .hint(send_back(feature, "recheck"))
                 .fact("feature_id", &feature.id)
                 .fact("checked", &feature.work.checked)
                 .fact("commit", &self.commit));

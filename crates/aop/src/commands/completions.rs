@@ -5,7 +5,9 @@ use clap_complete::Shell;
 
 /// Print a completion script for your shell
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  aop completions bash > ~/.local/share/bash-completion/completions/aop")]
+#[command(
+    after_help = "Example:\n  mkdir -p ~/.local/share/bash-completion/completions\n  aop completions bash > ~/.local/share/bash-completion/completions/aop"
+)]
 pub(crate) struct CompletionsArgs {
     /// Which shell
     shell: Shell,

@@ -13,7 +13,7 @@ use serde_json::json;
 /// Where this project is kept: look, bring up to date, copy
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  aop store status\n  aop store migrate\n  aop store copy --to postgres://aop@db/team?project=shop\n  aop store copy --to sqlite"
+    after_help = "Examples:\n  aop store status\n  aop store migrate\n  aop store copy --to 'postgres://aop@db/team?project=shop'\n  aop store copy --to sqlite"
 )]
 pub(crate) struct StoreArgs {
     #[command(subcommand)]
@@ -30,7 +30,7 @@ enum StoreCommand {
     Migrate,
     /// Copy the whole project into an empty place, and compare
     #[command(
-        after_help = "Examples:\n  aop store copy --to postgres://aop@db/team?project=shop\n  aop store copy --to sqlite\n\nThe project stays where it is. Afterwards set `store:` in aop.yaml (or AOP_STORE) and run `aop init`."
+        after_help = "Examples:\n  aop store copy --to 'postgres://aop@db/team?project=shop'\n  aop store copy --to sqlite\n\nThe project stays where it is. Afterwards set `store:` in aop.yaml (or AOP_STORE) and run `aop init`."
     )]
     Copy {
         /// `sqlite` or a postgres:// address

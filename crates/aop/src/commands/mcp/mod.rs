@@ -31,7 +31,7 @@ const TOKEN_VARIABLE: &str = "AOP_TOKEN";
   aop mcp install codex --project --dry-run      what would change here
   aop mcp --role qa --feature-id checkout        what a client starts
 
-A client acts as a worker. `--role human` needs an operator's token in AOP_TOKEN (`aop token create`)."
+A client acts as a worker. `--role human` needs an operator's token in AOP_TOKEN (`aop token create --kind operator --name YOU`)."
 )]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
@@ -145,11 +145,11 @@ fn worker(caller: Caller) -> Result<Caller, Refusal> {
         Role::Planner | Role::Builder | Role::Qa => Ok(caller),
         Role::Orchestrator | Role::Human => Err(Refusal::new(
             ErrorCode::ForbiddenForRole,
-            format!("an MCP client may not act as {}: that needs an operator token", caller.role),
+            format!("an MCP client may not act as {}", caller.role),
         )
         .hint(format!(
-            "use --role planner, builder or qa; for --role human put a token of `aop token create --kind operator` \
-             into {TOKEN_VARIABLE}"
+            "use --role planner, builder or qa; for --role human put a token of `aop token create --kind operator \
+             --name YOU` into {TOKEN_VARIABLE}"
         ))
         .fact("role", caller.role)),
     }
