@@ -105,6 +105,8 @@ fn tame<'a>(event: Event<'a>, links: &mut Vec<bool>) -> Event<'a> {
         // The words stay, the picture is not fetched.
         Event::Start(Tag::Image { .. }) => Event::Text("[image: ".into()),
         Event::End(TagEnd::Image) => Event::Text("]".into()),
+        // A box to tick would be a field of the form, and an option for the keys.
+        Event::TaskListMarker(done) => Event::Text(if done { "☑ " } else { "☐ " }.into()),
         // Alignment would be an inline style, which the content policy forbids.
         Event::Start(Tag::Table(columns)) => Event::Start(Tag::Table(vec![Alignment::None; columns.len()])),
         // The page has headings of its own above.
@@ -192,6 +194,12 @@ mod tests {
     fn pictures_are_named_and_not_fetched() {
         let shown = render("![a cat](https://example.org/cat.png \"t\")");
         assert!(!shown.contains("<img") && shown.contains("[image: a cat]"), "{shown}");
+    }
+
+    #[test]
+    fn a_list_of_tasks_shows_what_is_done_and_has_nothing_to_tick() {
+        let shown = render("- [x] backed up\n- [ ] verified");
+        assert_eq!(shown, "<ul>\n<li>☑ backed up</li>\n<li>☐ verified</li>\n</ul>\n");
     }
 
     #[test]
