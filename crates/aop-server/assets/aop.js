@@ -196,6 +196,8 @@
     const lines = document.createElement("textarea");
     [...at.attributes].forEach(({ name, value }) => { if (name !== "type") lines.setAttribute(name, value); });
     lines.className = "secret";
+    // A password is kept by no browser that goes back to the page; this is not either.
+    lines.setAttribute("autocomplete", "off");
     lines.rows = 4;
     lines.value = at.value;
     lines.setRangeText(text, at.selectionStart, at.selectionEnd, "end");
@@ -208,5 +210,9 @@
     form.dataset.sent = "yes";
   });
   window.addEventListener("pageshow", () => { if (form) delete form.dataset.sent; });
+  // Whoever leaves what they typed and did not send is asked first.
+  window.addEventListener("beforeunload", (event) => {
+    if (form && !form.dataset.sent && !form.dataset.closed && typed()) event.preventDefault();
+  });
   $("#wrong")?.focus();
 })();

@@ -133,6 +133,7 @@ fn a_secret_that_is_pasted_keeps_its_lines_and_stays_masked() {
     edit(&["paste"]);
     assert_eq!(browser.value("textarea.secret"), "-- BEGIN --\nabc\n-- END --");
     assert!(!browser.has("input[type=password]"));
+    assert!(browser.has("textarea.secret[autocomplete=off]"), "no browser keeps it");
     let masked = browser
         .script("return getComputedStyle(document.querySelector('textarea.secret')).webkitTextSecurity");
     assert_eq!(masked, "disc");
@@ -140,6 +141,33 @@ fn a_secret_that_is_pasted_keeps_its_lines_and_stays_masked() {
     browser.click("#answer button.main");
     browser.until_text("#outcome", "Kept secret");
     assert_eq!(wait(asking).data()["answer"]["key"], "-- BEGIN --\nabc\n-- END --");
+}
+
+#[test]
+fn what_was_typed_is_there_again_for_whoever_comes_back_but_for_secrets() {
+    let project = project();
+    let id = ask(&project, "form", form());
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    // Whether the browser is told to ask before it leaves the page.
+    let leaving = "return !dispatchEvent(new Event('beforeunload', {cancelable: true}))";
+    let path = format!("/questions/{id}");
+    browser.go(&path);
+    assert_eq!(browser.script(leaving), false, "nothing is typed");
+    browser.click("input[name=f0][value='0']");
+    browser.fill("textarea", "BSD");
+    browser.fill("input[type=password]", "s3cret");
+    assert_eq!(browser.script(leaving), true);
+    // As after signing in again: what the page has of its session is of no use for the next one.
+    browser.script("document.querySelectorAll('[type=hidden]').forEach((field) => { field.value = 'stale'; })");
+    browser.go("/features");
+    browser.script("history.back()");
+    browser.until("it is there again", |browser| browser.at() == path && browser.has("textarea"));
+    browser.until("what was typed too", |browser| browser.value("textarea") == "BSD");
+    assert!(browser.has("input[name=f0][value='0']:checked"));
+    assert_eq!(browser.value("input[type=password]"), "");
+    let stale = "return [...document.querySelectorAll('[type=hidden]')].filter((field) => field.value === 'stale')";
+    assert_eq!(browser.script(stale), json!([]));
 }
 
 #[test]

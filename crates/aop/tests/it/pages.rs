@@ -236,7 +236,10 @@ fn what_is_typed_for_a_secret_choice_is_not_shown_on_its_page() {
     let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
     let page = Visit::sign_in(&server).get(&path).body;
     assert!(page.contains("<textarea id=\"f0-text\""), "{page}");
+    assert!(page.contains("name=\"f0\" value=\"0\">"), "{page}");
     for name in ["f1", "f2"] {
+        // Nor is it chosen again for whoever goes back to the page.
+        assert!(page.contains(&format!("name=\"{name}\" value=\"0\" autocomplete=\"off\"")), "{page}");
         assert!(page.contains(&format!("<input type=\"password\" id=\"{name}-text\"")), "{page}");
         assert!(!page.contains(&format!("<textarea id=\"{name}-text\"")), "{page}");
     }
