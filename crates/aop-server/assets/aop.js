@@ -205,11 +205,14 @@
     lines.focus();
     lines.dispatchEvent(new Event("input", { bubbles: true }));
   });
+  const unsent = () => { if (form) delete form.dataset.sent; };
   form?.addEventListener("submit", (event) => {
     if (form.dataset.sent) { event.preventDefault(); return; }
     form.dataset.sent = "yes";
+    // Nothing tells a page that its sending was stopped. The same operation sent twice is one answer.
+    setTimeout(unsent, 2000);
   });
-  window.addEventListener("pageshow", () => { if (form) delete form.dataset.sent; });
+  window.addEventListener("pageshow", unsent);
   // Whoever leaves what they typed and did not send is asked first.
   window.addEventListener("beforeunload", (event) => {
     if (form && !form.dataset.sent && !form.dataset.closed && typed()) event.preventDefault();

@@ -171,6 +171,24 @@ fn what_was_typed_is_there_again_for_whoever_comes_back_but_for_secrets() {
 }
 
 #[test]
+fn what_was_stopped_on_its_way_can_be_sent_again() {
+    let project = project();
+    let id = ask(&project, "one", json!({"expected_answer": null}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", "a long thought");
+    let stop = "document.querySelector('#answer').addEventListener('submit', (event) => event.preventDefault(), \
+        {once: true})";
+    browser.script(stop);
+    browser.click("#answer button.main");
+    browser.until("it can be sent again", |browser| !browser.has("#answer[data-sent]"));
+    browser.click("#answer button.main");
+    browser.until_text("#outcome", "human answered");
+    assert_eq!(record(&project, &id)["answer"], "a long thought");
+}
+
+#[test]
 fn a_question_answered_elsewhere_becomes_its_result_on_every_page_and_typed_text_stays() {
     let project = project();
     let id = ask(
