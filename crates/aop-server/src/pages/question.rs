@@ -80,6 +80,8 @@ struct QuestionPage {
     session: String,
     engine: Option<String>,
     cwd: Option<String>,
+    /// Whether something is allowed by an answer: its details stand before the form, whatever the width of the page.
+    grants: bool,
     details: Vec<(String, String)>,
     log: Vec<(When, String)>,
     /// Whether more happened since than is looked through.
@@ -226,6 +228,7 @@ async fn view(
         session: asked.session_id.clone(),
         engine: engine.or_else(|| feature.and_then(|feature| feature.engine)),
         cwd: asked.engine_ref.as_ref().map(|engine| engine.cwd.clone()).filter(|cwd| !cwd.is_empty()),
+        grants: asked.question_type.grants(),
         details: details(asked),
         log: log.into_iter().map(|(at, words)| (When::past(at, now), words)).collect(),
         long_ago,

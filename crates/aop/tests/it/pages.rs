@@ -175,8 +175,10 @@ fn what_is_allowed_is_what_is_seen_on_every_page() {
     let path = format!("/questions/{}", asked["question_id"].as_str().unwrap());
     let page = visit.get(&path).body;
     assert!(page.contains(&format!("Allow this?\n\n{command}</pre>")), "{page}");
+    let (before, _) = page.split_once("id=\"answer\"").unwrap();
     for detail in ["tool⟨U+200B⟩", "a⟨U+2060⟩b", "⟨U+202E⟩c"] {
-        assert!(page.contains(detail), "{detail}: {page}");
+        assert!(before.contains(detail), "{detail} stands before what allows it: {page}");
+        assert_eq!(page.matches(detail).count(), 1, "{page}");
     }
     let line = command.replace("\n\n", " ");
     for path in ["/".to_owned(), "/features/shop".to_owned(), format!("{path}/withdraw")] {
