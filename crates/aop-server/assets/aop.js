@@ -39,7 +39,12 @@
   const close = () => {
     if (!form || form.dataset.closed) return;
     form.dataset.closed = "yes";
-    if (!typed()) { form.hidden = true; return; }
+    if (!typed()) {
+      const held = form.contains(document.activeElement);
+      form.hidden = true;
+      if (held) $("#outcome").focus();
+      return;
+    }
     $("#closed").hidden = false;
     $$("button, input[type=radio], input[type=checkbox]", form).forEach((field) => { field.disabled = true; });
     $$("textarea, input[type=password]", form).forEach((field) => { field.readOnly = true; });
@@ -72,11 +77,21 @@
     // Loaded anew by its own address: this page may be what a form was answered with.
     if (name !== visitor && !lost && $("main form")) location.replace(body.dataset.url);
   };
+  const keyOf = (place) => place?.closest("[data-key]")?.dataset.key;
+  // What had the focus has it again, and what was folded out stays so.
+  const swap = (old, now) => {
+    const at = document.activeElement, held = old.contains(at);
+    const folds = $$("details", old);
+    $$("details", now).forEach((fold, index) => { fold.open = folds[index]?.open ?? fold.open; });
+    old.replaceWith(document.adoptNode(now));
+    const same = (other) => other.tagName === at.tagName && other.href === at.href && keyOf(other) === keyOf(at);
+    if (held) (at === old ? now : $$("a, summary", now).find(same))?.focus({ preventScroll: true });
+  };
   const put = (fresh) => {
-    const key = document.activeElement?.closest("[data-key]")?.dataset.key ?? picked?.dataset.key;
+    const key = keyOf(document.activeElement) ?? picked?.dataset.key;
     for (const old of $$("[data-live]")) {
       const now = fresh.getElementById(old.id);
-      if (now) old.replaceWith(document.adoptNode(now));
+      if (now) swap(old, now);
     }
     document.title = fresh.title;
     const name = $("#visitor").textContent;
@@ -86,7 +101,7 @@
     $$(name === visitor ? "input[name=csrf]" : "header input[name=csrf]").forEach((field) => { field.value = csrf; });
     out.hidden = true;
     if ($("#outcome .outcome")) close();
-    if (key) pick($$("[data-key]").find((card) => card.dataset.key === key), document.activeElement === body);
+    if (key) pick($$("[data-key]").find((card) => card.dataset.key === key), true);
     tick();
   };
   const told = (event) => {

@@ -338,7 +338,7 @@ fn enter_leaves_no_page_that_still_holds_something_that_was_not_sent() {
 fn keys_alone_are_enough() {
     let project = project();
     let first = ask(&project, "one", json!({"prompt": "First?"}));
-    let second = ask(&project, "two", json!({"prompt": "Second?", "timeout_ms": 60_000}));
+    let second = ask(&project, "two", json!({"prompt": "Second?", "timeout_ms": 600_000}));
     let server = Server::start(&project);
     let browser = Browser::signed_in(&server, Seat::Desk);
     // The more urgent one stands first.
@@ -347,6 +347,12 @@ fn keys_alone_are_enough() {
     browser.picture("keys-inbox");
     browser.press("jk2");
     assert!(browser.has(&format!(".picked[data-key='{first}']")));
+    // What is picked stays so, and in focus, while the list changes around it.
+    let third = ask(&project, "three", json!({"prompt": "Third?", "timeout_ms": 900_000, "blocking": true}));
+    browser.until("the third is there", |browser| browser.has(&format!("[data-key='{third}']")));
+    assert!(browser.has(&format!(".picked[data-key='{first}'] a.open:focus")));
+    project.answer(&third, "yes").data();
+    browser.until("it is gone", |browser| !browser.has(&format!("[data-key='{third}']")));
     browser.press("\u{E007}");
     browser.until_at(&format!("/questions/{first}"));
     browser.press("2");
@@ -357,8 +363,21 @@ fn keys_alone_are_enough() {
     assert_eq!(record(&project, &first)["answer"], "no");
     browser.press("\u{E007}");
     browser.until_at(&format!("/questions/{second}"));
+    // Whose question is closed under their hands is where its end stands.
+    browser.press("j");
+    project.answer(&second, "yes").data();
+    browser.until("the focus is at the outcome", |browser| browser.has("#outcome:focus .outcome"));
     browser.press("u");
     browser.until_at("/");
+    browser.script("document.querySelector('#nav a[href=\"/features\"]').focus()");
+    ask(&project, "four", json!({"prompt": "Fourth?"}));
+    browser.until_text("#inbox", "Fourth?");
+    assert!(browser.has("#nav a[href='/features']:focus"));
+    browser.go("/activity");
+    browser.click("summary");
+    ask(&project, "five", json!({}));
+    browser.until("the page is up to date", |browser| browser.text("#nav").contains('2'));
+    assert!(browser.has("details[open] summary:focus"));
 }
 
 /// Texts that break pages: endless words, other directions, markup.
