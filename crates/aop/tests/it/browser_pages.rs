@@ -27,6 +27,18 @@ fn record(project: &Project, id: &str) -> Value {
     all["items"].as_array().unwrap().iter().find(|item| item["question_id"] == id).unwrap().clone()
 }
 
+/// Whoever types at the end of a long form sees it all the same.
+fn assert_stays_in_sight(browser: &Browser, notice: &str) {
+    let scrolled = format!(
+        "const long = document.querySelector('main').style; long.minHeight = '3000px'; scrollTo(0, 2000); \
+         const seen = [scrollY, document.querySelector('{notice}').getBoundingClientRect().top]; \
+         long.minHeight = ''; return seen"
+    );
+    let seen = browser.script(&scrolled);
+    assert_eq!(seen[0], 2000);
+    assert!((0.0..450.0).contains(&seen[1].as_f64().unwrap()), "{notice}: {seen}");
+}
+
 fn form() -> Value {
     json!({"expected_answer": null, "prompt": "How should it be **set up**?", "spec": {"version": 1, "topic": "setup", "questions": [
         {"id": "db", "header": "Database", "question": "Which database?", "kind": "single_choice", "required": true,
@@ -207,6 +219,7 @@ fn a_question_answered_elsewhere_becomes_its_result_on_every_page_and_typed_text
     assert!(browser.text("#outcome").contains("yes"));
     assert_eq!(browser.value("textarea"), "a long thought");
     assert!(browser.text("#closed").contains("was not sent"));
+    assert_stays_in_sight(&browser, "#closed");
     assert!(browser.has("#answer button.main:disabled"));
     browser.picture("answered-elsewhere");
     browser.look_at(&inbox);
@@ -262,6 +275,7 @@ fn a_page_that_outlives_its_session_leads_to_signing_in_and_keeps_what_was_typed
     browser.until_at("/login?next=/");
     browser.look_at(&question);
     browser.until_text("#out", "Signed out: sign in again");
+    assert_stays_in_sight(&browser, "#out");
     assert_eq!(browser.value("textarea"), "a long thought");
     browser.picture("signed-out");
     browser.another_window();
@@ -297,6 +311,7 @@ fn an_answer_is_sent_in_the_name_that_its_page_showed_or_not_at_all() {
     assert_eq!(browser.text("#other"), "", "it is a page of bob's");
     browser.look_at(&typed);
     browser.until_text("#other", "This browser is signed in as bob now");
+    assert_stays_in_sight(&browser, "#other");
     assert_eq!(browser.text("#visitor") + &browser.text(".by"), "bobSigned human");
     browser.picture("signed-in-as-another");
     browser.click("#answer button.main");
