@@ -16,15 +16,18 @@
     if (s < 86400) return two(Math.floor(s / 3600), "h", Math.floor((s % 3600) / 60), "min");
     return two(Math.floor(s / 86400), s < 172800 ? "day" : "days", Math.floor((s % 86400) / 3600), "h");
   };
+  // By the clock of the store: that of the browser may be hours off.
+  const ahead = (page) => Date.parse(page.dataset.now) - Date.now();
+  let off = ahead(body);
   const tick = () => {
-    const now = Date.now();
+    const now = Date.now() + off;
     for (const time of $$("time[data-past]")) {
       const gone = now - Date.parse(time.dateTime);
       time.textContent = gone < 5000 ? "just now" : `${span(gone)} ago`;
     }
     for (const time of $$("time[data-left]")) {
       const left = Date.parse(time.dateTime) - now;
-      time.textContent = left <= 0 ? "time is up" : left < 120000 ? `${span(left)} left` : `${span(left)} left`;
+      time.textContent = left <= 0 ? "time is up" : `${span(left)} left`;
       time.classList.toggle("now", left < 120000);
       time.classList.toggle("soon", left >= 120000 && left < 600000);
     }
@@ -94,6 +97,7 @@
       if (now) swap(old, now);
     }
     document.title = fresh.title;
+    off = ahead(fresh.body);
     const name = $("#visitor").textContent;
     signedInAs(name);
     // Who signed in again has a new session, and forms that are open go on in it.

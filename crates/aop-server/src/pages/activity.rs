@@ -184,10 +184,10 @@ struct ActivityPage {
 }
 
 async fn show(State(app): State<Shared>, visitor: Visitor) -> Page {
-    let mut shell = Shell::new(&app, &visitor, Here::Activity, "/activity".to_owned());
+    let mut shell = Shell::new(&app, &visitor, Here::Activity, "/activity".to_owned()).await?;
     let store = &app.service.store;
     shell.open = Waiting::of(&store.inbox(0, 0).await?);
-    let now = store.now().await?;
+    let now = shell.now;
     let mut tally = app.pages.tally.lock().await;
     let whole = tally.catch_up(store.as_ref()).await?;
     let (all, waiting) = (tally.until(now), tally.open.len());

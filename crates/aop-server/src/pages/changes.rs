@@ -62,10 +62,10 @@ struct Line {
 
 async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>) -> Page {
     let id = FeatureId::parse(&id)?;
-    let mut shell = Shell::new(&app, &visitor, Here::Features, format!("/features/{id}/changes"));
+    let mut shell = Shell::new(&app, &visitor, Here::Features, format!("/features/{id}/changes")).await?;
     let store = &app.service.store;
     let feature = store.feature(id.clone()).await?.ok_or_else(|| super::feature::missing(&id))?;
-    let now = store.now().await?;
+    let now = shell.now;
     shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let worktree = app.pages.folder.as_ref().map(|folder| folder.join("worktrees").join(id.as_str()));
     let (none, files, cut) = match worktree.filter(|worktree| worktree.join(".git").exists()) {

@@ -121,7 +121,7 @@ async fn view(
     note: String,
 ) -> Result<ConfirmPage, super::Trouble> {
     let id = question.id.to_string();
-    let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}/{}", step.word()));
+    let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}/{}", step.word())).await?;
     shell.open = Waiting::of(&app.service.store.inbox(0, 0).await?);
     let title = match step {
         Step::Withdraw => "Withdraw this question?",

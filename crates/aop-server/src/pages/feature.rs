@@ -97,11 +97,11 @@ async fn show(
         Some(before) => format!("/features/{id}?before={before}"),
         None => format!("/features/{id}"),
     };
-    let mut shell = Shell::new(&app, &visitor, Here::Features, url);
+    let mut shell = Shell::new(&app, &visitor, Here::Features, url).await?;
     let store = &app.service.store;
     let view = store.view(id.clone(), ANSWERS).await?.ok_or_else(|| missing(&id))?;
     let mut events = store.last_events(id, before, PAGE + 1).await?;
-    let now = store.now().await?;
+    let now = shell.now;
     shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let more = events.len() > PAGE;
     events.truncate(PAGE);

@@ -94,10 +94,10 @@ impl Card {
 }
 
 async fn show(State(app): State<Shared>, visitor: Visitor) -> Page {
-    let mut shell = Shell::new(&app, &visitor, Here::Features, "/features".to_owned());
+    let mut shell = Shell::new(&app, &visitor, Here::Features, "/features".to_owned()).await?;
     let store = &app.service.store;
     let features = store.features(FeaturePage::default()).await?;
-    let now = store.now().await?;
+    let now = shell.now;
     shell.open = Waiting::of(&store.inbox(0, 0).await?);
     let columns = COLUMNS.iter().map(|status| {
         let mut here: Vec<&Feature> = features.iter().filter(|feature| feature.status == *status).collect();

@@ -107,7 +107,7 @@ async fn show(
         .unwrap_or(1)
         .clamp(1, 1_000_000);
     let url = if wanted == 1 { "/".to_owned() } else { format!("/?page={wanted}") };
-    let mut shell = Shell::new(&app, &visitor, Here::Inbox, url);
+    let mut shell = Shell::new(&app, &visitor, Here::Inbox, url).await?;
     let store = &app.service.store;
     let mut number = wanted;
     let mut inbox = store.inbox((number - 1) * PAGE, PAGE).await?;
@@ -117,7 +117,7 @@ async fn show(
         number = pages;
         inbox = store.inbox((number - 1) * PAGE, PAGE).await?;
     }
-    let now = store.now().await?;
+    let now = shell.now;
     let mut cards = Vec::with_capacity(inbox.items.len());
     for question in &inbox.items {
         let feature = store.feature(question.feature_id.clone()).await?;

@@ -182,11 +182,11 @@ async fn view(
 ) -> Result<QuestionPage, Trouble> {
     let store = &app.service.store;
     let id = &question.id;
-    let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}"));
+    let mut shell = Shell::new(app, visitor, Here::Inbox, format!("/questions/{id}")).await?;
     let feature = store.feature(question.feature_id.clone()).await?;
     let (log, long_ago) = happened_before(store.as_ref(), question).await?;
     let waiting = store.inbox(0, 2).await?;
-    let now = store.now().await?;
+    let now = shell.now;
     shell.open = Waiting::of(&waiting);
     let mut earlier = Vec::new();
     let mut before = question.reopened_from.clone();

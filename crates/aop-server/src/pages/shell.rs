@@ -3,6 +3,8 @@
 use super::assets::{ICON, SCRIPT, STYLE};
 use crate::http::App;
 use crate::http::auth::Visitor;
+use aop_kernel::Refusal;
+use aop_kernel::time::Timestamp;
 use aop_store::Inbox;
 use std::fmt;
 
@@ -40,6 +42,8 @@ pub(crate) struct Shell {
     pub(crate) csrf: String,
     /// The last event this page shows; live updates begin after it.
     pub(crate) seq: u64,
+    /// What time it is for the store: browsers have clocks of their own.
+    pub(crate) now: Timestamp,
     pub(crate) open: Waiting,
     pub(crate) here: Here,
     /// Where the page is read again.
@@ -48,16 +52,17 @@ pub(crate) struct Shell {
 
 impl Shell {
     /// The event is looked up before anything else is read: what comes later is shown by an update.
-    pub(crate) fn new(app: &App, visitor: &Visitor, here: Here, url: String) -> Self {
-        Shell {
+    pub(crate) async fn new(app: &App, visitor: &Visitor, here: Here, url: String) -> Result<Self, Refusal> {
+        Ok(Shell {
             project: app.project.clone(),
             visitor: visitor.name().unwrap_or("human").to_owned(),
             csrf: visitor.csrf().to_owned(),
             seq: app.feed.last(),
+            now: app.service.store.now().await?,
             open: Waiting::default(),
             here,
             url,
-        }
+        })
     }
 
     pub(crate) fn style(&self) -> &'static str {

@@ -93,10 +93,10 @@ async fn show(
 
 async fn about(app: &App, visitor: &Visitor, id: &str) -> Result<(Shell, Card, FeatureId), Trouble> {
     let id = FeatureId::parse(id)?;
-    let mut shell = Shell::new(app, visitor, Here::Features, format!("/features/{id}/transcripts"));
+    let mut shell = Shell::new(app, visitor, Here::Features, format!("/features/{id}/transcripts")).await?;
     let store = &app.service.store;
     let feature = store.feature(id.clone()).await?.ok_or_else(|| super::feature::missing(&id))?;
-    let now = store.now().await?;
+    let now = shell.now;
     shell.open = Waiting::of(&store.inbox(0, 0).await?);
     Ok((shell, Card::of(&feature, now), id))
 }
