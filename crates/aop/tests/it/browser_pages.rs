@@ -305,6 +305,10 @@ fn an_answer_is_sent_in_the_name_that_its_page_showed_or_not_at_all() {
     let untouched = browser.another_window();
     let bob = project.run(&["token", "create", "--kind", "operator", "--name", "bob"]).data();
     browser.go("/login");
+    assert!(
+        browser.has("#token[autofocus]") && !browser.has("button[autofocus]"),
+        "a token can be pasted at once"
+    );
     browser.fill("#token", bob["token"].as_str().unwrap());
     browser.click("form button");
     browser.until_text("#visitor", "bob");
