@@ -118,10 +118,10 @@
     }
     refresh();
   };
-  let source = null, again = false, seen = body.dataset.seq;
+  let source = null, again = document.hidden, seen = body.dataset.seq;
   const live = $("#live");
   const listen = () => {
-    if (source || !live) return;
+    if (source || !live || document.hidden) return;
     source = new EventSource(`/events?after=${encodeURIComponent(seen)}`);
     source.onopen = () => {
       live.hidden = false;
@@ -140,13 +140,14 @@
       if (source.readyState === EventSource.CLOSED) { source = null; refresh(); setTimeout(listen, 3000); }
     };
   };
-  // A browser has six connections for one server. Pages that nobody sees give theirs back, but for the inbox, whose
-  // title counts; what they missed is replayed when they are looked at again.
+  // A browser has six connections for one server. Pages that nobody sees give theirs back; what they missed is replayed
+  // when they are looked at again. The title of an inbox counts meanwhile.
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden) { listen(); return; }
-    if (kind !== "inbox" && source) { source.close(); source = null; }
+    if (source) { source.close(); source = null; }
   });
-  if (live) listen();
+  if (kind === "inbox") setInterval(() => { if (document.hidden) refresh(); }, 60000);
+  listen();
 
   // ---- keys
   let picked = null;

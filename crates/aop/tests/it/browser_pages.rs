@@ -234,6 +234,34 @@ fn a_question_answered_elsewhere_becomes_its_result_on_every_page_and_typed_text
 }
 
 #[test]
+fn a_page_that_nobody_sees_leaves_its_connection_to_others() {
+    let project = project();
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    let count = "window.streams = []; const Source = EventSource; \
+        EventSource = class extends Source { constructor(url) { super(url); streams.push(this); } }";
+    browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": count}));
+    let look = |away: bool| {
+        let hidden = format!("{{value: {away}, configurable: true}}");
+        browser.script(&format!(
+            "Object.defineProperty(document, 'hidden', {hidden}); document.dispatchEvent(new Event('visibilitychange'))"
+        ));
+    };
+    let open = || browser.script("return streams.filter((stream) => stream.readyState !== 2).length");
+    for (page, operation) in [("/", "one"), ("/features", "two")] {
+        browser.go(page);
+        browser.until_text("#live", "Live");
+        look(true);
+        assert_eq!(open(), 0, "{page}");
+        let id = ask(&project, operation, json!({}));
+        look(false);
+        assert_eq!(open(), 1, "{page}");
+        browser.until("it shows what it missed", |browser| browser.has("#nav .count"));
+        project.answer(&id, "yes").data();
+    }
+}
+
+#[test]
 fn a_late_answer_is_told_who_was_first_and_keeps_its_text() {
     let project = project();
     let id = ask(&project, "one", json!({"expected_answer": null}));
