@@ -395,6 +395,13 @@ fn keys_alone_are_enough() {
     browser.press("j");
     assert!(browser.has(&format!(".picked[data-key='{second}']")));
     browser.picture("keys-inbox");
+    let forced = json!({"features": [{"name": "forced-colors", "value": "active"}]});
+    browser.devtools("Emulation.setEmulatedMedia", &forced);
+    let outline = "return getComputedStyle(document.querySelector('.picked')).outline";
+    let outline = browser.script(outline).as_str().unwrap().to_owned();
+    assert!(outline.contains("solid 3px"), "it is seen in forced colours: {outline}");
+    browser.picture("keys-inbox-forced-colours");
+    browser.devtools("Emulation.setEmulatedMedia", &json!({"features": []}));
     // What is left is counted by the store's clock, whatever the browser takes for the time.
     let fast = "const told = Date.now; Date.now = () => told() + 7200000";
     browser.devtools("Page.addScriptToEvaluateOnNewDocument", &json!({"source": fast}));
