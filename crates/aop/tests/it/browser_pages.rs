@@ -498,6 +498,13 @@ fn tour(browser: &Browser, ids: &[String], name: &str) {
     for (page, path) in places {
         browser.go(&path);
         browser.assert_fits(&format!("{name} {path}"));
+        let covered = "return document.querySelector('.top').offsetHeight \
+            - parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop)";
+        let covered = browser.script(covered).as_f64();
+        assert!(
+            covered.is_some_and(|pixels| pixels < 0.0),
+            "{name} {path}: the bar covers what has the focus"
+        );
         browser.picture(&format!("{name}-{page}"));
     }
     assert_eq!(
