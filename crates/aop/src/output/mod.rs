@@ -4,6 +4,7 @@ pub(crate) mod live;
 pub(crate) mod question;
 pub(crate) mod style;
 pub(crate) mod table;
+pub(crate) mod voice;
 pub(crate) mod when;
 pub(crate) mod wrap;
 

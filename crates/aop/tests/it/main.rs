@@ -56,3 +56,4 @@ mod stdout;
 mod support;
 mod terminal;
 mod terminal_late;
+mod unread;

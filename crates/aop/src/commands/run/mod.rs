@@ -27,6 +27,7 @@ use aop_supervisor::{
 use aop_turn::{Engine, Mode};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
@@ -274,26 +275,39 @@ fn exit_code(end: &RunEnd) -> u8 {
     }
 }
 
+/// Signals have a thread of their own: whatever the others wait for, the second one is heard.
 fn stop_on_signals() -> Result<(watch::Sender<bool>, watch::Receiver<bool>), Refusal> {
     let (sender, receiver) = watch::channel(false);
-    let listen = |kind| {
-        signal(kind)
-            .map_err(|error| Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
-    };
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    let told = sender.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            if told.send_replace(true) {
-                leave();
-            }
-        }
+    let (told, (ready, listening)) = (sender.clone(), channel());
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let failed = runtime.and_then(|runtime| runtime.block_on(obey_signals(&told, &ready)));
+        let _ = ready.send(failed);
     });
-    Ok((sender, receiver))
+    match listening.recv() {
+        Ok(Err(error)) => {
+            Err(Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
+        }
+        Ok(Ok(())) | Err(_) => Ok((sender, receiver)),
+    }
+}
+
+/// The first stops the run, the second ends the program. Comes back only when it cannot listen.
+async fn obey_signals(
+    told: &watch::Sender<bool>,
+    ready: &Sender<std::io::Result<()>>,
+) -> std::io::Result<()> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let _ = ready.send(Ok(()));
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if told.send_replace(true) {
+            leave();
+        }
+    }
 }
 
 /// Ends the program at once: somebody has said twice that they do not want to wait. The guards end what engines left;
