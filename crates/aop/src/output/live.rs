@@ -1,6 +1,7 @@
 //! A few lines at the bottom of the terminal that are painted again and again, with lasting lines scrolling by above
 //! them. Nothing is kept of them when they are erased.
 
+use super::has_room;
 use super::style::is_dumb;
 use super::table::fit;
 use super::wrap::wrapped;
@@ -80,6 +81,8 @@ impl Painter {
         if self.moves {
             let _ = queue!(std::io::stdout(), Hide);
         }
+        // Nothing is left to be written behind what gives the terminal back.
+        let _ = std::io::stdout().flush();
     }
 
     /// Rings.
@@ -131,11 +134,14 @@ impl Drop for Painter {
     }
 }
 
-/// Gives the terminal back without the painter, which may be in the middle of something.
+/// Gives the terminal back without the painter, which may be in the middle of something. It may even hold stdout, and wait
+/// for a terminal that nobody reads: nothing waits for that here.
 pub(crate) fn give_back() {
-    if std::io::stdout().is_terminal() && disable_raw_mode().is_ok() && !is_dumb() {
-        let _ = queue!(std::io::stdout(), DisableBracketedPaste, Show);
-        let _ = std::io::stdout().flush();
+    let stdout = std::io::stdout();
+    if stdout.is_terminal() && disable_raw_mode().is_ok() && !is_dumb() && has_room() {
+        let mut last = Vec::new();
+        let _ = queue!(last, DisableBracketedPaste, Show);
+        let _ = rustix::io::write(&stdout, &last);
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod when;
 pub(crate) mod wrap;
 
 use aop_kernel::{Envelope, Refusal};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -137,15 +138,26 @@ pub(crate) fn is_heard() -> bool {
 
 /// Waits until whoever reads stdout has gone away, which a pipe tells without being written to.
 pub(crate) async fn reader_gone() {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let stdout = std::io::stdout();
     loop {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let mut reader = [PollFd::new(&stdout, PollFlags::empty())];
-        let asked = poll(&mut reader, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
-        if asked.is_ok() && reader[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) {
+        if polled(PollFlags::empty()).intersects(PollFlags::ERR | PollFlags::HUP) {
             return;
         }
+    }
+}
+
+/// Whether something can be written to stdout without waiting for whoever reads it.
+pub(crate) fn has_room() -> bool {
+    polled(PollFlags::OUT).contains(PollFlags::OUT)
+}
+
+/// What the system says of stdout.
+fn polled(wanted: PollFlags) -> PollFlags {
+    let stdout = std::io::stdout();
+    let mut asked = [PollFd::new(&stdout, wanted)];
+    match poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) {
+        Ok(_) => asked[0].revents(),
+        Err(_) => PollFlags::empty(),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Whoever reads what goes on may pause, or never come back: nothing else waits for them.
 
 use crate::run_support::{PATIENCE, ask, plan, script, workshop};
-use crate::support::Project;
+use crate::support::{Project, binary};
+use crate::terminal::on_terminal;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A pipe without room. It is full of empty lines.
@@ -98,4 +99,63 @@ fn a_run_that_nobody_reads_gives_the_project_back_and_leaves_at_the_second_signa
     assert_eq!(run.0.try_wait().unwrap(), None, "its last lines may still be read");
     send("-INT", run.0.id());
     assert_eq!(run.end(), Some(130));
+}
+
+/// Fills the terminal, whose other end has nowhere to put it: when nothing more fits for a while, it is full.
+const FILL: &str = "full=0; while [ $full -lt 50 ]; do full=$((full + 1)); \
+    printf '%01000d' 0 | dd of=/dev/tty oflag=nonblock bs=1000 2>/dev/null && full=0; done";
+
+/// A command on a terminal that nobody reads, with its number and what would have to be read.
+fn on_full_terminal(project: &Project, args: &str) -> (Unread, u32, PipeReader) {
+    let (reader, out) = full_pipe();
+    let line = format!("{FILL}; echo $$ > begins; exec {} {args}", binary());
+    let mut terminal = on_terminal(project, &line);
+    let terminal = Unread(terminal.stdin(Stdio::piped()).stdout(out).spawn().unwrap());
+    let mut pid = None;
+    until("its start", || {
+        let number = std::fs::read_to_string(project.path("begins")).unwrap_or_default();
+        pid = number.strip_suffix('\n').and_then(|number| number.parse().ok());
+        pid.is_some()
+    });
+    (terminal, pid.unwrap(), reader)
+}
+
+/// Whether a process is over, waited for or not.
+fn is_over(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_none_or(|rest| rest.starts_with('Z') || rest.is_empty())
+}
+
+/// Reads what nobody has read; then the terminal goes, with the exit code of its command.
+fn code_of(terminal: Unread, mut reader: PipeReader) -> Option<i32> {
+    std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
+    terminal.end()
+}
+
+#[test]
+fn a_run_goes_on_on_a_terminal_that_nobody_reads_and_a_signal_ends_it() {
+    let (project, args) = shop(&json!([ask("Which?"), plan()]));
+    let (terminal, pid, reader) = on_full_terminal(&project, &args.join(" "));
+    until("a question", || is_shop(&project, "awaiting_input"));
+    send("-TERM", pid);
+    until("its end", || is_over(pid));
+    assert_eq!(project.run(&["status"]).data()["at_work"], false);
+    assert_eq!(code_of(terminal, reader), Some(130));
+}
+
+#[test]
+fn a_second_signal_ends_a_run_at_once_also_on_a_terminal_that_nobody_reads() {
+    let (project, args) = shop(&json!([ask("Which?"), plan()]));
+    let (terminal, pid, reader) = on_full_terminal(&project, &args.join(" "));
+    until("a question", || is_shop(&project, "awaiting_input"));
+    // Nothing can be given back in good order.
+    let lock = std::fs::File::options().read(true).write(true).open(project.path(".aop/write.lock")).unwrap();
+    lock.lock().unwrap();
+    // The first is heard when it is; until the run has ended, every further one is the second.
+    let start = Instant::now();
+    while !is_over(pid) {
+        send("-INT", pid);
+        assert!(start.elapsed() < PATIENCE, "it did not leave");
+    }
+    assert_eq!(code_of(terminal, reader), Some(130));
 }

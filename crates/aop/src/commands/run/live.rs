@@ -5,11 +5,11 @@ use super::frame::{Picture, Way};
 use super::keys::{Keys, Wish};
 use super::{Answers, Rest, leave};
 use crate::commands::status::overview;
-use crate::output::live::Painter;
+use crate::output::live::{Painter, give_back};
 use crate::output::question::{above_prompt, too_late};
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::table::fit;
-use crate::output::{say, talk};
+use crate::output::{has_room, say, talk};
 use crate::project::operation_id;
 use crate::prompt::{self, Ended, Typing};
 use aop_kernel::event::{Event, Recorded};
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// One step of the spinner.
@@ -38,8 +38,8 @@ const TICK: Duration = Duration::from_millis(100);
 const STILL: Duration = Duration::from_secs(5);
 /// How many lines of the terminal an event takes at most; `aop log` has all of it.
 const LONGEST: usize = 3;
-/// How long the view has for its last lines when the store is gone.
-const LAST_LINES: Duration = Duration::from_secs(1);
+/// How long the view has for its last lines when somebody has stopped the run, or the store is gone.
+const LAST_LINES: Duration = Duration::from_secs(2);
 /// How many open questions are looked at.
 const SHOWN_QUESTIONS: usize = 20;
 
@@ -48,7 +48,10 @@ pub(crate) struct Live {
     messages: Sender<Message>,
     stop: watch::Sender<bool>,
     feeder: JoinHandle<()>,
-    thread: std::thread::JoinHandle<()>,
+    /// Whether somebody has stopped the run.
+    stopped: watch::Receiver<bool>,
+    /// Closed when the thread has ended.
+    ended: oneshot::Receiver<()>,
 }
 
 enum Message {
@@ -73,11 +76,12 @@ pub(crate) struct Watched<'a> {
 impl Live {
     /// Takes the terminal.
     pub(crate) fn start(watched: Watched<'_>, notices: mpsc::UnboundedReceiver<Notice>) -> Self {
-        say(&dim(&format!("run {}", watched.info.run_id)));
+        let title = dim(&format!("run {}", watched.info.run_id));
         let (messages, inbox) = channel();
-        let (stop, stopped) = watch::channel(false);
+        let (stop, rest) = watch::channel(false);
         let feeder =
-            tokio::spawn(feed(watched.service.clone(), watched.after, messages.clone(), notices, stopped));
+            tokio::spawn(feed(watched.service.clone(), watched.after, messages.clone(), notices, rest));
+        let stopped = watched.stop.subscribe();
         let view = View {
             service: watched.service.clone(),
             runtime: Handle::current(),
@@ -88,8 +92,13 @@ impl Live {
             picture: Picture::default(),
             left_open: Vec::new(),
         };
-        let thread = std::thread::spawn(move || view.run(&inbox));
-        Live { messages, stop, feeder, thread }
+        let (alive, ended) = oneshot::channel();
+        std::thread::spawn(move || {
+            let _alive: oneshot::Sender<()> = alive;
+            say(&title);
+            view.run(&inbox);
+        });
+        Live { messages, stop, feeder, stopped, ended }
     }
 
     /// Shows the rest and gives the terminal back.
@@ -101,12 +110,15 @@ impl Live {
         // A task that panicked has nothing left to show; the thread likewise.
         let _ = self.feeder.await;
         let _ = self.messages.send(Message::End);
-        let thread = self.thread;
-        let ended = tokio::task::spawn_blocking(move || thread.join());
-        match rest {
-            Rest::Shown => drop(ended.await),
-            // It may wait for the store with an answer; then it has given the terminal back already.
-            Rest::Dropped => drop(tokio::time::timeout(LAST_LINES, ended).await),
+        tokio::select! {
+            _ = self.ended => {}
+            // It may wait for the store with an answer, or for a terminal that nobody reads.
+            () = patience(self.stopped, rest) => {
+                give_back();
+                if !has_room() {
+                    return;
+                }
+            }
         }
         if let Some(end) = end {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
@@ -119,6 +131,15 @@ impl Live {
             }
         }
     }
+}
+
+/// How long the view is waited for: a terminal may be held for as long as somebody likes, until they stop the run.
+async fn patience(mut stopped: watch::Receiver<bool>, rest: Rest) {
+    if rest == Rest::Shown {
+        // Without anybody who could stop it, it is as good as stopped.
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+    tokio::time::sleep(LAST_LINES).await;
 }
 
 /// Tells the view what is committed and what is said.
