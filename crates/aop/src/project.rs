@@ -3,6 +3,7 @@
 use crate::agent;
 use crate::cli::{Global, NO_FOLDER};
 use crate::config::{Config, Switch};
+use crate::output::voice::Voice;
 use crate::output::warn;
 use crate::place::{Place, Stay};
 use aop_engine::AOP_DIR;
@@ -141,7 +142,7 @@ impl Interrupts {
 }
 
 /// How long a request that was sent is waited for after an interrupt: nearly always it is committed by then, and whoever
-/// interrupted learns what became of it.
+/// interrupted learns what became of it. So long also for a line that is half out.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Session {
@@ -177,6 +178,11 @@ impl Session {
                 () = interrupts.come() => None,
             }
         })
+    }
+
+    /// Says the last words. Whether they are out: whoever does not read is not waited for much longer.
+    pub(crate) fn say_last(&self, voice: &Voice, words: impl FnOnce() + Send + 'static) -> bool {
+        self.wait(async { timeout(FAREWELL, voice.say(words)).await.is_ok() })
     }
 
     /// The store.

@@ -3,6 +3,7 @@
 use crate::cli::Global;
 use crate::number::at_least;
 use crate::output::style::{bold, clean, dim};
+use crate::output::voice::Voice;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone, say};
 use crate::project::{Project, Session};
 use aop_kernel::event::Recorded;
@@ -11,6 +12,9 @@ use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{EventPage, Items};
 use serde_json::json;
+
+/// So many events are read at once by whoever follows.
+const PAGE: usize = 1_000;
 
 /// Show what happened, oldest first
 #[derive(Debug, clap::Args)]
@@ -81,16 +85,20 @@ fn before_last(session: &Session, feature: Option<&FeatureId>, count: usize) -> 
 fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut after: u64) -> CommandResult {
     let mut interrupts = session.notice_interrupts()?;
     let mut changes = session.store().changes();
+    let voice = Voice::start();
+    let tell = if screen.is_text() { tell_people } else { tell_programs };
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
         changes.borrow_and_update();
-        let page = EventPage { after, feature: feature.clone(), limit: 0 };
-        for recorded in session.wait(session.store().events(page))? {
-            after = recorded.seq;
-            if screen.is_text() {
-                say(&line(&recorded));
-            } else {
-                print_json(&json!(recorded).to_string());
+        loop {
+            let page = EventPage { after, feature: feature.clone(), limit: PAGE };
+            let events = session.wait(session.store().events(page))?;
+            let Some(last) = events.last() else { break };
+            after = last.seq;
+            let told = voice.say(move || events.iter().take_while(|_| is_heard()).for_each(tell));
+            if session.wait_patiently(&mut interrupts, told).is_none() {
+                session.say_last(&voice, || ());
+                return Ok(Reply::printed().exit(INTERRUPTED));
             }
             if !is_heard() {
                 return Ok(Reply::printed());
@@ -111,6 +119,14 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
             }
         }
     }
+}
+
+fn tell_people(recorded: &Recorded) {
+    say(&line(recorded));
+}
+
+fn tell_programs(recorded: &Recorded) {
+    print_json(&json!(recorded).to_string());
 }
 
 fn line(recorded: &Recorded) -> String {

@@ -3,10 +3,15 @@
 use crate::run_support::{PATIENCE, ask, plan, script, workshop};
 use crate::support::{Project, binary};
 use crate::terminal::on_terminal;
+use aop_kernel::policy::{HumanInput, Rules};
+use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::Tool;
+use aop_store::{Service, SqliteStore, SystemClock};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write, pipe};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A pipe without room. It is full of empty lines.
@@ -158,4 +163,61 @@ fn a_second_signal_ends_a_run_at_once_also_on_a_terminal_that_nobody_reads() {
         assert!(start.elapsed() < PATIENCE, "it did not leave");
     }
     assert_eq!(code_of(terminal, reader), Some(130));
+}
+
+/// Waits until a process notices the signals that would have ended it.
+fn until_it_notices(pid: u32) {
+    let noticed = 1 << (2 - 1) | 1 << (15 - 1);
+    until("its attention", || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap();
+        u64::from_str_radix(caught, 16).unwrap() & noticed == noticed
+    });
+}
+
+#[test]
+fn what_goes_on_ends_at_a_signal_also_when_nobody_reads_it() {
+    let project = Project::with_feature();
+    for command in ["log --follow", "status --watch"] {
+        for signal in ["-TERM", "-INT"] {
+            let (_reader, out) = full_pipe();
+            let unread = Unread::start(&project, &command.split(' ').collect::<Vec<_>>(), out);
+            until_it_notices(unread.0.id());
+            send(signal, unread.0.id());
+            assert_eq!(unread.end(), Some(130), "{command} {signal}");
+        }
+        let (terminal, pid, reader) = on_full_terminal(&project, command);
+        until_it_notices(pid);
+        send("-INT", pid);
+        until("its end", || is_over(pid));
+        assert_eq!(code_of(terminal, reader), Some(130), "{command} on a terminal");
+        std::fs::remove_file(project.path("begins")).unwrap();
+    }
+}
+
+/// Leaves so many notes, without a process for each.
+fn note_often(project: &Project, times: u64) {
+    let store = SqliteStore::open(&project.path(".aop"), Arc::new(SystemClock)).unwrap();
+    let rules =
+        Rules { human_input: HumanInput::default(), check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) };
+    let service = Service::new(Arc::new(store), Arc::new(rules));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    for number in 0..times {
+        let note = json!({"feature_id": "shop", "note": "n", "operation_id": format!("n-{number}")});
+        let caller = Caller::new(Role::Human);
+        runtime.block_on(service.call(Tool::FeatureLogAppend, &caller, &note, "test")).unwrap();
+    }
+}
+
+#[test]
+fn a_log_of_several_pages_is_followed_without_a_gap() {
+    const EVENTS: u64 = 1_100;
+    let project = Project::with_feature();
+    note_often(&project, EVENTS - 1);
+    let mut follow = project.spawn(&["log", "--follow"]);
+    let lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    let events = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let told: Vec<u64> = events.map(|event| event["seq"].as_u64().unwrap()).take(EVENTS as usize).collect();
+    assert_eq!(told, (1..=EVENTS).collect::<Vec<_>>());
+    assert_eq!(Unread(follow).end(), Some(0), "its reader is gone");
 }

@@ -2,9 +2,10 @@
 //! person is shown before anything else.
 
 use super::{HEADER, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, waits};
-use crate::output::live::{AIRY, Painter};
+use crate::output::live::{AIRY, Painter, give_back};
 use crate::output::style::dim;
 use crate::output::table::{and_more, fit_into, within};
+use crate::output::voice::Voice;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone};
 use crate::project::Session;
@@ -13,26 +14,49 @@ use std::time::Duration;
 
 /// Shows the features again after every commit until it is interrupted or nobody reads it any more.
 pub(super) fn run(session: &Session, screen: &Screen, all: bool) -> CommandResult {
+    let voice = Voice::start();
+    let mut painter = None;
+    let ended = watch(session, screen, all, &voice, &mut painter);
+    // The painter gives the terminal back, unless it waits for one that nobody reads.
+    if !session.say_last(&voice, move || drop(painter)) {
+        give_back();
+    }
+    ended
+}
+
+fn watch(
+    session: &Session,
+    screen: &Screen,
+    all: bool,
+    voice: &Voice,
+    painter: &mut Option<Painter>,
+) -> CommandResult {
     let mut interrupts = session.notice_interrupts()?;
     let mut changes = session.store().changes();
-    let mut painter = screen.is_text().then(|| Painter::start(false));
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
         changes.borrow_and_update();
         let (features, work) = look(session, &json!({"all": all}))?;
         let at_work = work.anybody;
-        match &mut painter {
-            Some(painter) => {
-                let notes = notes(session, &features, at_work)?;
-                painter.paint(&[], &lines(&features, at_work, &notes, painter.size()));
-            }
-            None => print_json(&json!({"features": features, "at_work": at_work}).to_string()),
-        }
+        let shown = if screen.is_text() {
+            let (notes, painter) = (notes(session, &features, at_work)?, painter.take());
+            voice.say(move || Some(paint(painter, &features, at_work, &notes)))
+        } else {
+            let line = json!({"features": features, "at_work": at_work}).to_string();
+            voice.say(move || {
+                print_json(&line);
+                None
+            })
+        };
+        let Some(Ok(shown)) = session.wait_patiently(&mut interrupts, shown) else {
+            return Ok(Reply::printed().exit(INTERRUPTED));
+        };
+        *painter = shown;
         if !is_heard() {
             return Ok(Reply::printed());
         }
         // Times grow old without a commit; a person sees them, a program reads the clock.
-        let patience = Duration::from_secs(if painter.is_some() { 5 } else { 3600 });
+        let patience = Duration::from_secs(if screen.is_text() { 5 } else { 3600 });
         let waited = session.wait_patiently(&mut interrupts, async {
             tokio::select! {
                 // Either way the features are looked at again.
@@ -46,6 +70,13 @@ pub(super) fn run(session: &Session, screen: &Screen, all: bool) -> CommandResul
             Some(true) => {}
         }
     }
+}
+
+/// Paints, and takes the terminal for that the first time.
+fn paint(painter: Option<Painter>, features: &[Value], at_work: bool, notes: &[String]) -> Painter {
+    let mut painter = painter.unwrap_or_else(|| Painter::start(false));
+    painter.paint(&[], &lines(features, at_work, notes, painter.size()));
+    painter
 }
 
 /// The lines for a terminal of this size, never more than it has beside the cursor's own. What waits is summed up below
