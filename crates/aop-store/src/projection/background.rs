@@ -90,9 +90,9 @@ async fn pass(projector: Projector, store: Arc<dyn Store>, last: bool) -> Result
     let pass = tokio::task::spawn_blocking(move || {
         let written: Result<_, ProjectionError> = runtime.block_on(async {
             if last {
-                projector.catch_up(store.as_ref()).await.map(|()| None)
+                projector.finish(store.as_ref()).await.map(|()| None)
             } else {
-                projector.keep_up(store.as_ref()).await
+                projector.catch_up(store.as_ref()).await
             }
         });
         written.map_err(|error| error.to_string())

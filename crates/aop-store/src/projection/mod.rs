@@ -5,8 +5,9 @@
 //! crash between a commit and its files is mended by the next command. One process projects at a time and
 //! from a fresh snapshot, so an older file never lands on a newer one.
 //!
-//! A long index is the one file that a process which stays may leave for a moment. `.aop/index.owed` then says that it
-//! is behind, until somebody has written it: that process itself, or whoever writes next.
+//! A long index is the one file that may be left: it lists every feature there ever was, and is written once a second at
+//! most. `.aop/index.owed` then says that it is behind, until somebody has written it: whoever writes next, after that
+//! second, or the process that left it, where that stays.
 
 mod background;
 mod files;
@@ -24,7 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// A process that stays does not write a long index more often than this.
+/// A long index is not written more often than this.
 const INDEX_PERIOD: Duration = Duration::from_secs(1);
 /// Up to so many bytes, which are about a thousand features, it is written every time: it costs nothing and is never
 /// behind.
@@ -80,15 +81,15 @@ impl Projector {
     }
 
     /// Brings the files of every feature that changed up to date, and the index. One that cannot be written holds up
-    /// no other; the first error is returned after all have been tried, and the next call starts there again.
-    pub async fn catch_up(&self, store: &dyn Store) -> Result<(), ProjectionError> {
-        self.pass(store, Begin::AtMark, |_| None).await.map(drop)
+    /// no other; the first error is returned after all have been tried, and the next call starts there again. A long index
+    /// that was written just now is left for the time that comes back; a process that stays calls again after it.
+    pub async fn catch_up(&self, store: &dyn Store) -> Result<Option<Duration>, ProjectionError> {
+        self.pass(store, Begin::AtMark, Projector::index_rests).await.map(|(_, left)| left)
     }
 
-    /// The same for a process that stays, and calls again after the time that comes back: a long index that was written
-    /// just now is left until then.
-    pub async fn keep_up(&self, store: &dyn Store) -> Result<Option<Duration>, ProjectionError> {
-        self.pass(store, Begin::AtMark, Projector::index_rests).await.map(|(_, left)| left)
+    /// The same for a process that stayed and ends: it leaves nothing.
+    pub async fn finish(&self, store: &dyn Store) -> Result<(), ProjectionError> {
+        self.pass(store, Begin::AtMark, |_| None).await.map(drop)
     }
 
     /// Writes every file anew; for how many features.
@@ -151,8 +152,8 @@ impl Projector {
         let settled = store.next_deadline().await?.is_none_or(|deadline| deadline > now);
         // Nothing is written before the first event.
         let written = last > 0 || self.index().exists();
-        // Whoever has left it for a moment writes it in the next.
-        let left = self.owed().exists() && self.index_rests().is_some();
+        // Whoever writes next writes it, too.
+        let left = self.owed().exists() && self.index().exists();
         if written && settled && !left && differs(&self.index(), &render::index(&listed(store).await?)) {
             stale.push(self.index());
         }

@@ -287,16 +287,16 @@ fn long_index(w: &World, at: SystemTime) {
     File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
 }
 
-/// A change whose index is left for a moment.
+/// A change whose index is left to whoever writes next.
 fn owed() -> World {
     let (w, ..) = projected();
     wait(w.call(Role::Human, "feature.log_append", json!({"feature_id": "a", "note": "n"}))).unwrap();
     long_index(&w, just_now());
     let early = Projector::new(w.dir()).with_clock(just_now);
-    assert_eq!(wait(early.keep_up(w.store.as_ref())).unwrap(), Some(Duration::from_secs(1)));
+    assert_eq!(wait(early.catch_up(w.store.as_ref())).unwrap(), Some(Duration::from_secs(1)));
+    assert_eq!(read(&w, "index.json"), "x".repeat(600 << 10), "once a second at most");
     assert!(read(&w, "a/state.md").contains(&format!("version: {}\n", wait(w.show("a")).version)));
-    assert_eq!(wait(early.stale(w.store.as_ref())).unwrap(), Vec::<PathBuf>::new(), "left for a moment");
-    assert_eq!(stale(&w), [w.dir().join("features/index.json")], "and for no longer");
+    assert_eq!(stale(&w), Vec::<PathBuf>::new(), "what is owed is not damaged");
     w
 }
 
@@ -310,19 +310,45 @@ fn index_is_whole(w: &World) {
 fn a_long_index_that_was_left_is_written_a_second_later_though_nothing_changed() {
     let w = owed();
     let late = Projector::new(w.dir()).with_clock(a_second_later);
-    assert_eq!(wait(late.keep_up(w.store.as_ref())).unwrap(), None);
+    assert_eq!(wait(late.catch_up(w.store.as_ref())).unwrap(), None);
     index_is_whole(&w);
     // And then no more: nobody owes it.
     long_index(&w, just_now());
-    assert_eq!(wait(late.keep_up(w.store.as_ref())).unwrap(), None);
+    assert_eq!(wait(late.catch_up(w.store.as_ref())).unwrap(), None);
     assert_eq!(stale(&w), [w.dir().join("features/index.json")]);
 }
 
 #[test]
-fn whoever_does_not_stay_leaves_no_index_behind() {
+fn whoever_stayed_leaves_no_index_behind_and_a_repair_does_not_either() {
     let w = owed();
+    wait(Projector::new(w.dir()).with_clock(just_now).finish(w.store.as_ref())).unwrap();
+    index_is_whole(&w);
+    let w = owed();
+    wait(Projector::new(w.dir()).with_clock(just_now).rebuild(w.store.as_ref())).unwrap();
+    index_is_whole(&w);
+}
+
+#[test]
+fn an_index_that_is_gone_is_missed_though_it_is_owed_and_is_written_at_once() {
+    let w = owed();
+    fs::remove_file(w.dir().join("features/index.json")).unwrap();
+    assert_eq!(stale(&w), [w.dir().join("features/index.json")]);
     wait(Projector::new(w.dir()).with_clock(just_now).catch_up(w.store.as_ref())).unwrap();
     index_is_whole(&w);
+}
+
+#[test]
+fn a_short_index_and_one_that_is_a_second_old_are_written_with_every_change() {
+    let (w, ..) = projected();
+    for (index, clock) in [("short", just_now as fn() -> SystemTime), ("old", a_second_later)] {
+        wait(w.call(Role::Human, "feature.log_append", json!({"feature_id": "a", "note": index}))).unwrap();
+        if index == "old" {
+            long_index(&w, just_now());
+        }
+        let projector = Projector::new(w.dir()).with_clock(clock);
+        assert_eq!(wait(projector.catch_up(w.store.as_ref())).unwrap(), None, "{index}");
+        index_is_whole(&w);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
