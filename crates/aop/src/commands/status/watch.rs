@@ -1,5 +1,5 @@
-//! `aop status --watch`: the features after every commit. What does not fit on the terminal is counted, and what needs a
-//! person is shown before anything else.
+//! `aop status --watch`: the features after every commit; those that follow each other closely are shown as one. What does
+//! not fit on the terminal is counted, and what needs a person is shown before anything else.
 
 use super::{HEADER, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, waits};
 use crate::output::live::{AIRY, Painter, give_back};
@@ -11,6 +11,10 @@ use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_j
 use crate::project::Session;
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::sync::watch::Receiver;
+
+/// Commits that follow each other this closely are one picture.
+const CLOSELY: Duration = Duration::from_millis(50);
 
 /// Shows the features again after every commit until it is interrupted or nobody reads it any more.
 pub(super) fn run(session: &Session, screen: &Screen, all: bool) -> CommandResult {
@@ -60,7 +64,7 @@ fn watch(
         let waited = session.wait_patiently(&mut interrupts, async {
             tokio::select! {
                 // Either way the features are looked at again.
-                _ = tokio::time::timeout(patience, changes.changed()) => true,
+                _ = tokio::time::timeout(patience, committed(&mut changes)) => true,
                 () = reader_gone() => false,
             }
         });
@@ -70,6 +74,13 @@ fn watch(
             Some(true) => {}
         }
     }
+}
+
+/// Waits for a commit, and for those that follow it closely: all features are read for a picture.
+async fn committed(changes: &mut Receiver<u64>) {
+    // A store that announces nothing any more is looked at all the same.
+    let _ = changes.changed().await;
+    tokio::time::sleep(CLOSELY).await;
 }
 
 /// Paints, and takes the terminal for that the first time.
@@ -235,5 +246,23 @@ mod tests {
                 assert_eq!(waits, summed, "{columns}x{rows}: {lines:#?}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn commits_that_follow_each_other_closely_are_one_picture() {
+        let (commits, mut changes) = tokio::sync::watch::channel(0);
+        commits.send_replace(1);
+        {
+            let mut committed = std::pin::pin!(committed(&mut changes));
+            tokio::select! {
+                biased;
+                () = &mut committed => panic!("the first is not shown alone"),
+                () = std::future::ready(()) => {}
+            }
+            commits.send_replace(2);
+            committed.await;
+        }
+        assert_eq!(*changes.borrow_and_update(), 2);
+        assert!(!changes.has_changed().unwrap());
     }
 }
