@@ -59,6 +59,8 @@ pub async fn merge(
     if feature.work.checked.as_ref() != Some(&commit) && is_elsewhere(service, id, root).await? {
         return Err(no_work(service, &feature).await?);
     }
+    // Said before all that may be in its way: who puts that in order for a feature that is not ready is led astray.
+    ready(&feature)?;
     git.check_idle().await?;
     let Some(into) = git.current_branch().await else {
         return Err(Refusal::new(
@@ -76,8 +78,6 @@ pub async fn merge(
         .hint("commit or stash them (of a submodule: `git submodule update`), then merge again; nothing was changed")
         .fact("files", dirty));
     }
-    // Said before the merge is tried: who reads "conflict" for a feature that was never ready is led astray.
-    ready(&feature)?;
     let merge_commit = git
         .prepare_merge(&commit, &message_of(&feature))
         .await

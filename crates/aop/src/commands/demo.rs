@@ -234,6 +234,12 @@ fn report(session: &Session, root: &Path, end: &RunEnd, worktrees: Worktrees) ->
     if worktrees == Worktrees::Git && end.features.iter().any(is_ready) {
         text.push_str(&format!("  {}\n", green("aop merge --feature-id checkout")));
     }
+    let is_left = |feature: &FeatureRecord| {
+        !matches!(feature.status, Status::ReadyToMerge | Status::Merged | Status::Failed)
+    };
+    if worktrees == Worktrees::Git && end.features.iter().any(is_left) {
+        text.push_str(&format!("  {}  {}\n", green("aop run"), dim("goes on with what is left")));
+    }
     text.push_str(&format!("  {}\n", green("aop log --feature-id newsletter")));
     text.push_str(&format!(
         "\nOn a project of your own: {}, write what you want into a file, {}.\n",

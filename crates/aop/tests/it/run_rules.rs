@@ -451,6 +451,7 @@ fn who_merges_what_is_blocked_is_told_to_retry_it_first() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [{"fail": "no credit"}]}));
     assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    std::fs::write(project.path("readme.txt"), "not committed\n").unwrap();
     let refused = project.run(&["merge", "--feature-id", "shop"]).refused("invalid_status_transition", 1);
     assert!(refused["details"]["hint"].to_string().contains("aop retry --feature-id shop"), "{refused}");
 }
