@@ -7,6 +7,7 @@ mod copy;
 mod decide;
 mod error;
 mod fault;
+mod folder;
 mod history;
 mod memory;
 mod overlay;
@@ -27,9 +28,10 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use copy::{Copied, copy};
 pub use error::StoreError;
 pub use fault::crash_point;
+pub use folder::make_folder;
 pub use history::{Entries, Entry, Origin, Visit};
 pub use memory::MemoryStore;
-pub use plain::{make_folder, open_file, open_lock_file, read_file, read_text_file};
+pub use plain::{open_file, open_lock_file, read_file, read_text_file};
 pub use port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Inbox, Lease, Pending,
     QuestionPage, Receipt, Store,

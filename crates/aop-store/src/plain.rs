@@ -3,9 +3,9 @@
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Error, Read, Result};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Opens a file for reading.
@@ -28,12 +28,6 @@ pub fn read_text_file(path: &Path) -> Result<String> {
 /// Opens a file to be locked, made when it is missing.
 pub fn open_lock_file(path: &Path) -> Result<File> {
     open(path, File::options().create(true).truncate(false).write(true))
-}
-
-/// Makes a folder below `.aop/`, with those above it, for its owner and whichever group `.aop/` is opened to: a folder that
-/// others may only pass through shows them nothing of it.
-pub fn make_folder(path: &Path) -> Result<()> {
-    DirBuilder::new().recursive(true).mode(0o750).create(path)
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {

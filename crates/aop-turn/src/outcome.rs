@@ -32,6 +32,12 @@ impl TurnErrorCode {
         self != TurnErrorCode::InteractiveMaxAttemptExceeded
     }
 
+    /// Whether it was the program that failed, not what its model said: what it needs may be back a little later.
+    pub fn is_engines(self) -> bool {
+        use TurnErrorCode::{EngineFailed, EngineStreamTruncated, EngineTimeout};
+        matches!(self, EngineFailed | EngineStreamTruncated | EngineTimeout)
+    }
+
     /// What it means, and what to do about it.
     pub fn page(self) -> (&'static str, &'static str) {
         match self {

@@ -103,11 +103,7 @@ impl Turn {
         if request.needs_conversation() && !is_there {
             let folder = home.gemini().display().to_string();
             return Err(match files {
-                Some(_) => EngineError::ConversationGone {
-                    engine: Engine::Gemini,
-                    session: name,
-                    cause: format!("in {folder} it is not, or holds nothing"),
-                },
+                Some(_) => gone(name, format!("in {folder} it is not, or holds nothing")),
                 None => EngineError::System {
                     what: format!("looking for the conversation {name} in {folder}"),
                     cause: "a file of it cannot be read".to_owned(),
@@ -168,11 +164,7 @@ impl Turn {
         let end = if stopped { self.process.kill().await } else { self.process.wait().await };
         let mut turn = self.reader.finish();
         if end.errors.contains(CANNOT_RESUME) && turn.message.is_none() {
-            return Err(EngineError::ConversationGone {
-                engine: Engine::Gemini,
-                session: self.session.session,
-                cause: end.errors,
-            });
+            return Err(gone(self.session.session, end.errors));
         }
         end.explain(&mut turn);
         let delivered = match &self.request.input {
@@ -225,6 +217,10 @@ impl Turn {
             self.asked.push(question);
         }
     }
+}
+
+fn gone(session: String, cause: String) -> EngineError {
+    EngineError::ConversationGone { engine: Engine::Gemini, session, cause }
 }
 
 /// What the MCP server is told of the engine that started it: whose question it is, and that it need not wait.

@@ -85,8 +85,8 @@ impl Surroundings {
 
     /// Whether `aop` is this very program without any help: then nobody else's programs are put before those of the user.
     fn finds_itself(&self) -> bool {
-        let real = |path: &Path| path.canonicalize().ok();
-        self.find("aop").is_some_and(|found| real(&found).is_some() && real(&found) == real(&self.aop))
+        let found = self.find("aop").and_then(|found| found.canonicalize().ok());
+        found.is_some() && found == self.aop.canonicalize().ok()
     }
 
     /// The program of this name that an engine's environment would find.

@@ -1,7 +1,8 @@
 //! Small file work: atomic replacement, a lock with an end to its patience, a number in a file.
 
 use super::ProjectionError;
-use crate::plain::{make_folder, open_lock_file, read_text_file};
+use crate::folder::make_folder;
+use crate::plain::{open_lock_file, read_text_file};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::Path;

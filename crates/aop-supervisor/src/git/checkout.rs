@@ -101,7 +101,8 @@ impl Git {
         command
             .env("GIT_CONFIG_KEY_0", format!("branch.{branch}.mergeOptions"))
             .env("GIT_CONFIG_VALUE_0", "");
-        let output = command.stdin(stdin).output().await?;
+        let output = command.stdin(stdin).output().await;
+        let output = output.map_err(|error| self.not_started(&error, &self.root))?;
         // What it says of itself is not enough.
         if self.contains("HEAD", commit).await { Ok(()) } else { Err(failed(&args, &output)) }
     }

@@ -3,6 +3,7 @@
 
 use super::{Git, GitError};
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -83,7 +84,7 @@ impl Git {
         // In the project's own folder nothing of an agent's holds it up, and to be ended there would read as a no.
         let theirs = self.behalf.is_some() || self.feature_at(folder).is_some();
         let Some(limit) = self.limit.filter(|_| theirs) else {
-            return command.output().await.map_err(GitError::from);
+            return command.output().await.map_err(|error| self.not_started(&error, folder));
         };
         command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
         let begun = {
@@ -92,7 +93,7 @@ impl Git {
             if running.leaving {
                 None
             } else {
-                let child = command.spawn()?;
+                let child = command.spawn().map_err(|error| self.not_started(&error, folder))?;
                 let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
                 running.groups.extend(pid);
                 Some((child, pid))
@@ -106,16 +107,34 @@ impl Git {
             Ok(output) => {
                 group.forget();
                 unless_leaving().await;
-                output.map_err(GitError::from)
+                output.map_err(|error| self.not_started(&error, folder))
             }
             Err(_) => Err(self.too_long(limit, folder, shown)),
         }
     }
 
-    fn too_long(&self, limit: Duration, folder: &Path, shown: &str) -> GitError {
+    /// There is no git, or the system is out of something that another process needs.
+    pub(super) fn not_started(&self, error: &std::io::Error, folder: &Path) -> GitError {
+        if error.kind() == ErrorKind::NotFound {
+            return GitError::NotInstalled(error.to_string());
+        }
+        GitError::Unusable {
+            message: format!("git cannot be started: {error}"),
+            hint: format!(
+                "free what is short (open files, `ulimit -n`; memory; processes), or work on fewer features at once with `aop run --max-parallel 2`; then {}",
+                self.again(folder)
+            ),
+        }
+    }
+
+    /// How whoever waited for a git in this folder goes on.
+    fn again(&self, folder: &Path) -> String {
         let feature = self.behalf.clone().or_else(|| self.feature_at(folder));
-        let retry = feature.map_or("run again".to_owned(), |id| format!("`aop retry --feature-id {id}`"));
-        let place = folder.display();
+        feature.map_or("run again".to_owned(), |id| format!("`aop retry --feature-id {id}`"))
+    }
+
+    fn too_long(&self, limit: Duration, folder: &Path, shown: &str) -> GitError {
+        let (retry, place) = (self.again(folder), folder.display());
         GitError::Unusable {
             message: format!(
                 "`git {shown}` in {place} took longer than {} s and was ended",

@@ -24,7 +24,6 @@ pub(crate) use base::Base;
 pub use limit::end_running_gits;
 use pen::Pen;
 use std::ffi::OsStr;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -60,22 +59,6 @@ pub enum GitError {
         said: String,
     },
 }
-
-impl From<std::io::Error> for GitError {
-    /// Git could not be started, or not be waited for.
-    fn from(error: std::io::Error) -> Self {
-        let message = format!("git cannot be started: {error}");
-        match error.kind() {
-            ErrorKind::NotFound => GitError::NotInstalled(error.to_string()),
-            _ => GitError::Unusable { message, hint: SHORT.to_owned() },
-        }
-    }
-}
-
-/// What to do where the system is out of something.
-const SHORT: &str = "the system is out of something it needs for another process (open files: `ulimit -n`; memory; \
-                     processes): free some, or work on fewer features at once with `aop run --max-parallel 2`; then \
-                     `aop retry` each blocked feature";
 
 impl From<GitError> for Refusal {
     fn from(error: GitError) -> Self {

@@ -20,7 +20,7 @@ use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, Shelf, crash_point};
 use aop_turn::ask::{Ask, question_arguments};
-use aop_turn::{Engine, Outcome, Role, Verdict};
+use aop_turn::{Engine, Outcome, Role, TurnErrorCode, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -38,7 +38,27 @@ enum How {
     Final(Map<String, Value>),
     Recorded { id: QuestionId, blocking: bool, also: Vec<QuestionId>, unread: bool },
     Ask(Box<Ask>),
-    Error { code: String, message: String, retryable: bool },
+    Error { code: String, message: String, again: Again },
+}
+
+/// When a turn that failed is tried again.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Again {
+    Never,
+    /// What a model said wrongly it can say rightly at once.
+    AtOnce,
+    /// What an engine needs may be away for a while.
+    Later,
+}
+
+impl Again {
+    fn after(code: TurnErrorCode) -> Self {
+        match (code.retryable(), code.is_engines()) {
+            (false, _) => Again::Never,
+            (true, false) => Again::AtOnce,
+            (true, true) => Again::Later,
+        }
+    }
 }
 
 impl Ended {
@@ -55,7 +75,7 @@ impl Ended {
     /// The engine could not do it.
     pub(super) fn failed(message: String, delivered: bool) -> Self {
         let code = ErrorCode::EngineFailed.as_str().to_owned();
-        let how = How::Error { code, message, retryable: true };
+        let how = How::Error { code, message, again: Again::Later };
         Ended { how, warnings: Vec::new(), transcript: None, delivered }
     }
 
@@ -65,7 +85,7 @@ impl Ended {
             Outcome::Final { data } => How::Final(data),
             Outcome::AskUser(ask) => How::Ask(ask),
             Outcome::Error { code, message } => {
-                How::Error { code: code.as_str().to_owned(), message, retryable: code.retryable() }
+                How::Error { code: code.as_str().to_owned(), message, again: Again::after(code) }
             }
         };
         Ended {
@@ -106,13 +126,17 @@ impl Turn<'_> {
     pub(super) async fn end(&self, ended: Ended) -> Result<(), Stop> {
         let delivered = ended.delivered;
         let mut warnings = ended.warnings;
+        let mut wait = None;
         let (end, to) = match ended.how {
             How::Final(result) => self.finished(result).await?,
             How::Recorded { id, blocking, also, unread } => {
                 (TurnEnd::AskUser { question_id: id, blocking, also, unread }, None)
             }
             How::Ask(ask) => self.ask(&ask, &mut warnings).await?,
-            How::Error { code, message, retryable } => self.failed(code, message, retryable, delivered),
+            How::Error { code, message, again } => {
+                wait = self.wait(again);
+                self.failed(code, message, again, delivered)
+            }
         };
         crash_point("turn_judged");
         let failure = Failure::of(&end);
@@ -121,7 +145,7 @@ impl Turn<'_> {
         if let (TurnEnd::Error { .. }, Some(path)) = (&end, &ended.transcript) {
             notes.push(format!("the transcript of the failed turn is {}", path.display()));
         }
-        let wait = self.wait(&end).filter(|wait| to.is_none() && !wait.is_zero());
+        let wait = wait.filter(|wait: &Duration| to.is_none() && !wait.is_zero());
         if let Some(wait) = wait {
             notes.push(format!("the next turn begins in {}", in_words(wait)));
         }
@@ -210,7 +234,7 @@ impl Turn<'_> {
             Err(refusal) if refusal.code == ErrorCode::StoreUnavailable => Err(refusal.into()),
             Err(refusal) => {
                 let message = format!("its question was refused: {}", refusal.message);
-                Ok(self.failed(refusal.code.as_str().to_owned(), message, true, true))
+                Ok(self.failed(refusal.code.as_str().to_owned(), message, Again::AtOnce, true))
             }
         }
     }
@@ -220,11 +244,11 @@ impl Turn<'_> {
         &self,
         code: String,
         message: String,
-        retryable: bool,
+        again: Again,
         delivered: bool,
     ) -> (TurnEnd, Option<(Status, String)>) {
         let id = &self.feature.id;
-        let to = if !retryable {
+        let to = if again == Again::Never {
             Some((Status::Failed, format!("{code}: {message}")))
         } else if self.feature.work.failures >= self.context.settings.retries {
             let tries = self.feature.work.failures + 1;
@@ -239,12 +263,9 @@ impl Turn<'_> {
         (TurnEnd::Error { code, message, delivered }, to)
     }
 
-    /// How long the next turn has to wait: an engine that failed may need what is away for a while. What a model said
-    /// wrongly it can say rightly at once, and a scripted engine needs nothing.
-    fn wait(&self, end: &TurnEnd) -> Option<Duration> {
-        let TurnEnd::Error { code, .. } = end else { return None };
-        let is_engines = code.starts_with("ENGINE_") || code == ErrorCode::EngineFailed.as_str();
-        let waits = is_engines && self.engine != Engine::Scripted;
+    /// How long the next turn has to wait. A scripted engine needs nothing that could be away.
+    fn wait(&self, again: Again) -> Option<Duration> {
+        let waits = again == Again::Later && self.engine != Engine::Scripted;
         waits.then(|| wait_after(self.feature.work.failures + 1, self.context.settings.retry_wait))
     }
 

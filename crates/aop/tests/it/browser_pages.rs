@@ -112,6 +112,17 @@ fn answers_every_kind(seat: Seat, name: &str) {
     assert_eq!(complaints, Vec::<String>::new());
 }
 
+/// Somebody at the page of a question who has typed this and not sent it.
+fn typing(seat: Seat, text: &str) -> (Project, String, Server, Browser) {
+    let project = project();
+    let id = ask(&project, "one", json!({"expected_answer": null}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, seat);
+    browser.go(&format!("/questions/{id}"));
+    browser.fill("textarea", text);
+    (project, id, server, browser)
+}
+
 #[test]
 fn every_kind_of_question_is_answered_with_a_mouse() {
     answers_every_kind(Seat::Desk, "desk");
@@ -187,12 +198,7 @@ fn what_was_typed_is_there_again_for_whoever_comes_back_but_for_secrets() {
 
 #[test]
 fn what_was_stopped_on_its_way_can_be_sent_again() {
-    let project = project();
-    let id = ask(&project, "one", json!({"expected_answer": null}));
-    let server = Server::start(&project);
-    let browser = Browser::signed_in(&server, Seat::Desk);
-    browser.go(&format!("/questions/{id}"));
-    browser.fill("textarea", "a long thought");
+    let (project, id, _server, browser) = typing(Seat::Desk, "a long thought");
     let stop = "document.querySelector('#answer').addEventListener('submit', (event) => event.preventDefault(), \
         {once: true})";
     browser.script(stop);
@@ -263,12 +269,7 @@ fn a_page_that_nobody_sees_leaves_its_connection_to_others() {
 
 #[test]
 fn a_late_answer_is_told_who_was_first_and_keeps_its_text() {
-    let project = project();
-    let id = ask(&project, "one", json!({"expected_answer": null}));
-    let server = Server::start(&project);
-    let browser = Browser::signed_in(&server, Seat::WithoutScript);
-    browser.go(&format!("/questions/{id}"));
-    browser.fill("textarea", "too late, but long");
+    let (project, id, _server, browser) = typing(Seat::WithoutScript, "too late, but long");
     project
         .run(&[
             "answer",
@@ -291,12 +292,7 @@ fn a_late_answer_is_told_who_was_first_and_keeps_its_text() {
 
 #[test]
 fn a_page_that_outlives_its_session_leads_to_signing_in_and_keeps_what_was_typed() {
-    let project = project();
-    let id = ask(&project, "one", json!({"expected_answer": null}));
-    let server = Server::start(&project);
-    let browser = Browser::signed_in(&server, Seat::Desk);
-    browser.go(&format!("/questions/{id}"));
-    browser.fill("textarea", "a long thought");
+    let (project, id, server, browser) = typing(Seat::Desk, "a long thought");
     let question = browser.another_window();
     browser.go("/");
     browser.until_text("#live", "Live");
@@ -322,12 +318,7 @@ fn a_page_that_outlives_its_session_leads_to_signing_in_and_keeps_what_was_typed
 
 #[test]
 fn an_answer_is_sent_in_the_name_that_its_page_showed_or_not_at_all() {
-    let project = project();
-    let id = ask(&project, "one", json!({"expected_answer": null}));
-    let server = Server::start(&project);
-    let browser = Browser::signed_in(&server, Seat::Desk);
-    browser.go(&format!("/questions/{id}"));
-    browser.fill("textarea", "a long thought");
+    let (project, id, _server, browser) = typing(Seat::Desk, "a long thought");
     let typed = browser.another_window();
     browser.go(&format!("/questions/{id}"));
     let untouched = browser.another_window();
