@@ -85,6 +85,8 @@ pub const UNKNOWN_REQUEST_ACTION: &str = "UNKNOWN_REQUEST_ACTION";
 pub const ASK_FIELD_LEFT_OUT: &str = "ASK_FIELD_LEFT_OUT";
 /// What was asked beside the question that is put to a person, and cannot stand in one form with it.
 pub const ASK_LEFT_OUT: &str = "ASK_LEFT_OUT";
+/// The engine has warned of something, in its own words.
+pub const ENGINE_WARNING: &str = "ENGINE_WARNING";
 /// iFlow's text is complete by its own account, but the block after it is missing.
 pub const EXECUTION_INFO_MISSING: &str = "EXECUTION_INFO_MISSING";
 

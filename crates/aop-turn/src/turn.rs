@@ -6,6 +6,7 @@
 use crate::engine::Engine;
 use crate::evidence::{Evidence, EvidenceKind};
 use crate::native::{NativeAsk, Stage};
+use crate::quote::{excerpt, inline};
 use crate::stream::{Author, Ended, Event, EventKind, Piece, StreamParser, Text, Usage};
 use std::ops::Range;
 
@@ -13,6 +14,9 @@ use std::ops::Range;
 const MAX_MESSAGE_BYTES: usize = 8 << 20;
 /// Sightings beyond this tell nobody anything new.
 const MAX_SIGHTINGS: usize = 100;
+
+/// So many warnings of an engine are passed on.
+const MAX_WARNINGS: usize = 8;
 
 /// The main agent's last message.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +58,8 @@ pub struct Turn {
     pub ended: Option<(Ended, Range<u64>)>,
     /// The last problem the engine reported.
     pub error: Option<(String, Range<u64>)>,
+    /// What else the engine wants to be known.
+    pub warnings: Vec<String>,
     /// An unreadable line after the last message that may have been a later one.
     pub lost: Option<Range<u64>>,
     /// What was seen and is no evidence, for `--explain`.
@@ -80,6 +86,7 @@ impl TurnReader {
             asks: Vec::new(),
             ended: None,
             error: None,
+            warnings: Vec::new(),
             lost: None,
             sightings: Vec::new(),
             length: 0,
@@ -112,6 +119,7 @@ impl Turn {
                 self.asks.clear();
                 self.ended = None;
                 self.error = None;
+                self.warnings.clear();
                 self.lost = None;
             }
             EventKind::Session(id) => self.session = Some(id),
@@ -128,6 +136,12 @@ impl Turn {
             EventKind::Error(message) => {
                 self.saw(EvidenceKind::EngineError, range.clone(), "errors count by how the turn ends");
                 self.error = Some((message, range));
+            }
+            EventKind::Warning(message) => {
+                let message = inline(&excerpt(&message));
+                if self.warnings.len() < MAX_WARNINGS && !self.warnings.contains(&message) {
+                    self.warnings.push(message);
+                }
             }
             EventKind::Malformed { may_be_message } | EventKind::Oversized { may_be_message } => {
                 if may_be_message {

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 /// The record takes no longer prompt.
 const MAX_PROMPT_BYTES: usize = 64 << 10;
-const CUT_NOTE: &str = "\n\n[… the message goes on; the whole of it is in the transcript]";
+const CUT_NOTE: &str =
+    "\n\n[… the middle is left out here; the whole message is in the transcript of the turn …]\n\n";
 
 /// The arguments. An open interaction goes along so that surfaces can show it as the engine meant it; a record with
 /// an interaction takes any text, so one that expects something has none.
@@ -31,15 +32,15 @@ pub fn question_arguments(ask: &Ask) -> Map<String, Value> {
     arguments
 }
 
+/// Beginning and end of what is too long: what is asked often stands last.
 fn fitted(prompt: &str) -> String {
     if prompt.len() <= MAX_PROMPT_BYTES {
         return prompt.to_owned();
     }
-    let mut end = MAX_PROMPT_BYTES - CUT_NOTE.len();
-    while !prompt.is_char_boundary(end) {
-        end -= 1;
-    }
-    format!("{}{CUT_NOTE}", &prompt[..end])
+    let half = (MAX_PROMPT_BYTES - CUT_NOTE.len()) / 2;
+    let begin = prompt.floor_char_boundary(half);
+    let end = prompt.ceil_char_boundary(prompt.len() - half);
+    format!("{}{CUT_NOTE}{}", &prompt[..begin], &prompt[end..])
 }
 
 #[cfg(test)]
@@ -156,11 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_longer_than_the_record_takes_is_cut_at_a_character() {
-        let ask = Ask::open(InteractionId::Number(1), 1, "ä".repeat(40_000));
+    fn a_prompt_longer_than_the_record_takes_loses_its_middle_and_not_what_is_asked() {
+        let ask = Ask::open(InteractionId::Number(1), 1, format!("{} Which?", "ä".repeat(40_000)));
         let arguments = question_arguments(&ask);
         let prompt = arguments["prompt"].as_str().unwrap();
-        assert!(prompt.len() <= MAX_PROMPT_BYTES && prompt.ends_with("transcript]"));
+        assert!(prompt.len() <= MAX_PROMPT_BYTES && prompt.contains("in the transcript of the turn"));
+        assert!(prompt.starts_with('ä') && prompt.ends_with(" Which?"));
         assert_eq!(arguments["interaction"]["prompt"], prompt);
     }
 }

@@ -34,7 +34,7 @@ impl Judge<'_> {
         match &turn.ended {
             Some((_, range)) => {
                 self.note(EvidenceKind::TurnEnd, range, false, "the engine reports the end of the turn");
-                self.lost_message()
+                self.given_up().or_else(|| self.lost_message())
             }
             None => self.without_end(payload),
         }
@@ -65,6 +65,18 @@ impl Judge<'_> {
             length => format!("the stream stops after {length} bytes, before the end of the turn"),
         };
         Some(Outcome::Error { code: TurnErrorCode::EngineStreamTruncated, message })
+    }
+
+    /// Gemini CLI reports success also of a turn that it breaks off itself, as at its limit of turns in a session. An error
+    /// after which the model said something was none that ended it.
+    fn given_up(&mut self) -> Option<Outcome> {
+        let turn = self.turn;
+        let (reason, range) = turn.error.as_ref().filter(|_| turn.engine == Engine::Gemini)?;
+        if turn.message.as_ref().is_some_and(|message| message.range.end > range.start) {
+            return None;
+        }
+        self.note(EvidenceKind::EngineError, range, true, "the model said nothing after it");
+        Some(failed(format!("the engine failed: {reason}")))
     }
 
     /// A line after the last message that we read may have been a later one. Judging the earlier one in its

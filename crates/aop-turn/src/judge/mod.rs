@@ -18,7 +18,8 @@ use crate::flat::project_back;
 use crate::interaction::InteractionId;
 use crate::native::{NativeAsk, Stage};
 use crate::outcome::{
-    ASK_LEFT_OUT, COMPLETED_WITHOUT_DONE_MARKER, Outcome, TurnErrorCode, UNKNOWN_REQUEST_ACTION,
+    ASK_LEFT_OUT, COMPLETED_WITHOUT_DONE_MARKER, ENGINE_WARNING, Outcome, TurnErrorCode,
+    UNKNOWN_REQUEST_ACTION,
 };
 use crate::quote::{excerpt, inline};
 use crate::stream::Ended;
@@ -83,7 +84,7 @@ pub fn judge(turn: &Turn, rules: &Rules<'_>) -> Verdict {
     let mut judge = Judge {
         turn,
         rules,
-        warnings: Vec::new(),
+        warnings: turn.warnings.iter().map(|warning| format!("{ENGINE_WARNING}: {warning}")).collect(),
         evidence: turn.sightings.clone(),
         schema_reasons: Vec::new(),
     };

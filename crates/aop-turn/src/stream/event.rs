@@ -37,6 +37,8 @@ pub enum EventKind {
     Ended(Ended),
     /// The engine reports a problem. Whether it is fatal shows only in how the turn ends.
     Error(String),
+    /// The engine reports something that is no problem of its own, and that people should know.
+    Warning(String),
     /// A line that looked relevant and could not be read.
     Malformed {
         /// It begins like an object, so it may have been a message of the main agent.

@@ -38,7 +38,10 @@ impl LineFormat for Gemini {
             Some("tool_use") => self.tool_use(fields, out),
             Some("tool_result") => self.tool_result(fields, out),
             // Warnings travel under the same type.
-            Some("error") if text(fields, "severity") != Some("warning") => {
+            Some("error") if text(fields, "severity") == Some("warning") => {
+                out.send(EventKind::Warning(text(fields, "message").unwrap_or("a warning").to_owned()));
+            }
+            Some("error") => {
                 let message = text(fields, "message").unwrap_or("an error").to_owned();
                 self.error = Some(message.clone());
                 out.send(EventKind::Error(message));

@@ -34,6 +34,7 @@ fn told(engine: Engine, transcript: &[u8]) -> Vec<String> {
             EventKind::Ended(Ended::Completed { .. }) => "completed".to_owned(),
             EventKind::Ended(Ended::Failed(reason)) => format!("failed: {reason}"),
             EventKind::Error(message) => format!("error: {message}"),
+            EventKind::Warning(message) => format!("warning: {message}"),
             EventKind::Malformed { .. } => "malformed".to_owned(),
             EventKind::Oversized { .. } => "oversized".to_owned(),
             EventKind::Other { .. } => "other".to_owned(),
@@ -214,7 +215,7 @@ fn gemini_cli() {
             "Main uses ask_user (ask__1)",
             "Called unusable ask__1",
             "settled ask__1",
-            "other",
+            "warning: slow",
             "error: loop detected",
             "usage 20/5",
             "completed"

@@ -148,3 +148,40 @@ fn a_failed_turn_is_told_in_the_engines_own_words_and_briefly() {
     assert!(page.starts_with("the engine failed: 503 x") && page.ends_with("x end"), "{page}");
     assert_eq!(page.chars().count(), 4_005);
 }
+
+/// Gemini CLI says `success` of a turn that it broke off itself.
+#[test]
+fn an_error_of_gemini_after_the_last_words_of_its_model_is_a_failure_and_a_warning_is_passed_on() {
+    let line = |severity: &str, text: &str| json!({"type": "error", "severity": severity, "message": text});
+    let judged = |rest: &[Value]| {
+        let lines = [&[gemini::init(), gemini::user("go")], rest, &[gemini::success()]].concat();
+        interactive().judge(Gemini, &stream(&lines))
+    };
+    let limit = || line("error", "Maximum session turns exceeded");
+    let read = || [gemini::tool("r", "read_file", &json!({})), gemini::tool_result("r", "x")];
+    for before in [vec![], vec![gemini::delta("I look.")], vec![gemini::delta(DONE)]] {
+        let verdict = judged(&[&before[..], &read(), &[limit()]].concat());
+        match verdict.outcome {
+            Outcome::Error { code, message } => {
+                let failed = ("ENGINE_FAILED", "the engine failed: Maximum session turns exceeded");
+                assert_eq!((code.as_str(), message.as_str()), failed);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    for goes_on in [
+        [gemini::delta("Wh"), limit(), gemini::delta("ich?")],
+        [limit(), gemini::delta("Wh"), gemini::delta("ich?")],
+    ] {
+        let verdict = judged(&goes_on);
+        assert!(matches!(verdict.outcome, Outcome::AskUser(ref ask) if ask.interaction.prompt == "Which?"));
+    }
+    let asked = gemini::tool("a1", "mcp_aop_ask_human", &json!({"prompt": "Which?"}));
+    let parked = judged(&[limit(), asked, gemini::stopped("a1")]);
+    assert!(matches!(parked.outcome, Outcome::AskUser(_)), "who waits with a question has not failed");
+
+    let looped = line("warning", "Loop detected,\nstopping execution");
+    let verdict = judged(&[gemini::delta("I look."), looped.clone(), looped]);
+    assert!(matches!(verdict.outcome, Outcome::AskUser(_)));
+    assert_eq!(verdict.warnings, ["ENGINE_WARNING: Loop detected, stopping execution"]);
+}
