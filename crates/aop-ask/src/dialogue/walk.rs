@@ -157,13 +157,16 @@ impl Walk {
     }
 
     fn nothing(&mut self, question: &Question) {
-        // An optional question with picks is asked again: dropping them would lose what was said. A route is no pick.
-        if !question.required() && self.picked.is_empty() {
-            self.end = Some(End::Absent);
+        if !self.picked.is_empty() {
+            // What was picked is not dropped, and not everybody who went on to add something finds it: back to where an
+            // end can be said. A route is no pick.
+            self.path.clear();
+            self.more = true;
+            self.note = Some("Asked again: the answer was not finished.".to_owned());
         } else if question.required() {
             self.note = Some("Asked again: this question needs an answer.".to_owned());
         } else {
-            self.note = Some("Asked again: the answer was not finished.".to_owned());
+            self.end = Some(End::Absent);
         }
     }
 

@@ -112,6 +112,32 @@ fn an_optional_question_that_was_begun_is_asked_again_instead_of_losing_its_pick
     assert_eq!(ended(&dialogue), json!({"pick": ["A"]}));
 }
 
+/// However many options there are: the step to add one may have no room for an end.
+#[test]
+fn whoever_adds_nothing_after_all_can_end_there() {
+    for (names, other) in [(&["A", "B", "C", "D"][..], false), (&["A", "B"], true)] {
+        let document = choice("multi_choice", names, json!({"required": true, "allow_other": other}));
+        for target in [Target::Codex, Target::Elicitation] {
+            let mut dialogue = start(&document, target);
+            let say = |word: &str| match (target, word) {
+                (Target::Codex, "") => json!({"answers": {}}),
+                (Target::Codex, word) => codex(word),
+                (_, "A") => json!({"action": "accept", "content": {"pick": ["A"], "pick__other": "own"}}),
+                (_, "") => json!({"action": "accept", "content": {}}),
+                (_, word) => json!({"action": "accept", "content": {"pick": word}}),
+            };
+            if target == Target::Elicitation && !other {
+                continue;
+            }
+            for word in ["A", "Add another", "", "Done"] {
+                dialogue.reply(&say(word)).unwrap();
+            }
+            let picked = if target == Target::Codex { json!(["A"]) } else { json!(["A", "own"]) };
+            assert_eq!(ended(&dialogue), json!({"pick": picked}), "{target:?} {names:?}");
+        }
+    }
+}
+
 #[test]
 fn an_optional_question_left_inside_a_route_is_absent() {
     let names = ["A", "B", "C", "D", "E", "F", "G", "H", "I"];
