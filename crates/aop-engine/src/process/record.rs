@@ -67,7 +67,8 @@ fn is_engine(began: Option<u64>, engine: &Started, marked: io::Result<bool>) -> 
 /// Ends what is left of a turn whose `aop` and guard are gone, and returns how many processes that were. A folder
 /// without a record has nothing left. Processes are taken for the turn's only when they carry its mark, and the group of
 /// the engine's only when that began at the recorded moment as well, where an environment that nobody may read is no
-/// objection; nothing of the folder that this one is a copy of is touched.
+/// objection; nothing of the folder that this one is a copy of is touched. A record that cannot be parsed is an error once:
+/// it is taken away.
 pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     let path = Record::path(run_dir);
     let content = match crate::plain::read_file(&path) {
@@ -75,7 +76,17 @@ pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };
-    let record: Record = serde_json::from_slice(&content)?;
+    let record: Record = match serde_json::from_slice(&content) {
+        Ok(record) => record,
+        Err(error) => {
+            // Nobody can find a process by it, later no more than now. It is written whole, so the machine went down
+            // meanwhile, or somebody else wrote it; no process outlives the first.
+            std::fs::remove_file(&path)?;
+            let what =
+                format!("its {FILE} names no process ({error}) and was removed; nothing is left to do");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+    };
     let killed = if record.folder.as_ref().is_some_and(|folder| is_copy(folder, run_dir)) {
         0
     } else {
@@ -108,6 +119,18 @@ pub(crate) fn end_turn_of(pid: i32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_that_names_no_process_is_told_once_and_taken_away() {
+        for torn in ["", "{\"mark\":\"m", "{}"] {
+            let dir = tempfile::TempDir::new().unwrap();
+            std::fs::write(Record::path(dir.path()), torn).unwrap();
+            let told = reap_leftovers(dir.path()).unwrap_err().to_string();
+            assert!(told.contains("process.json") && told.contains("was removed"), "{told}");
+            assert!(!Record::path(dir.path()).exists());
+            assert_eq!(reap_leftovers(dir.path()).unwrap(), 0, "{torn:?}: the next run has nothing to tell");
+        }
+    }
 
     #[test]
     fn a_process_is_the_engine_by_when_it_began_and_by_its_mark_where_that_can_be_read() {
