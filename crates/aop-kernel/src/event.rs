@@ -284,6 +284,11 @@ impl Snapshot {
             role: question.asked.role,
             // A blocking question always has one; the status before it is what it would be.
             resume_status: question.resume_status.clone().unwrap_or(ResumeStatus::Known(from)),
+            stood_because: self
+                .feature
+                .as_ref()
+                .filter(|_| from.stands_still() && question.resume_target() == Some(from))
+                .and_then(|feature| feature.status_reason.clone()),
         });
         let Some(feature) = &mut self.feature else { return };
         feature.blocked_from = match (from, to) {

@@ -19,6 +19,10 @@ pub struct Waiting {
     pub role: Role,
     /// Where the feature returns to.
     pub resume_status: ResumeStatus,
+    /// Why it stood there, in words, where nobody works by themselves: then it says what a person can do. Records of
+    /// earlier versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stood_because: Option<String>,
 }
 
 /// One feature, as the store keeps it: what it does not have is left out. Its specification is kept beside it: it never

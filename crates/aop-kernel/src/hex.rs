@@ -2,12 +2,13 @@
 
 /// Two digits for each byte, in lower case.
 pub fn hexadecimal(bytes: impl AsRef<[u8]>) -> String {
-    const DIGITS: [char; 16] =
-        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
     let bytes = bytes.as_ref();
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+        text.push(digit(byte >> 4));
+        text.push(digit(byte & 15));
     }
     text
 }

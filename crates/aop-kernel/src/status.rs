@@ -90,6 +90,11 @@ impl Status {
         !self.is_terminal() && self != Status::AwaitingInput
     }
 
+    /// Whether nobody works on it by themselves, and a person is to do something.
+    pub(crate) fn stands_still(self) -> bool {
+        matches!(self, Status::Blocked | Status::ReadyToMerge)
+    }
+
     /// The table: where a feature may go from here. From `awaiting_input` it lists every status that can be
     /// a `resume_status`; which one of them is legal is in the question's record.
     pub fn targets(self) -> &'static [Status] {

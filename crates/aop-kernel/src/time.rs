@@ -29,8 +29,36 @@ impl Timestamp {
 
     /// Reads the form that `Display` writes, or any other RFC 3339 time with a zone.
     pub fn parse(text: &str) -> Option<Self> {
-        let parsed: jiff::Timestamp = text.parse().ok()?;
+        let parsed = match text.as_bytes().try_into().ok().and_then(Timestamp::read) {
+            Some(instant) => instant,
+            None => text.parse().ok()?,
+        };
         Some(Timestamp::from_millis(parsed.as_millisecond()))
+    }
+
+    /// Reads what [`Timestamp::written`] writes and nothing else, digit by digit for the same reason.
+    fn read(text: &[u8; 24]) -> Option<jiff::Timestamp> {
+        let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
+        if separators.iter().any(|(at, separator)| text[*at] != *separator) {
+            return None;
+        }
+        let number = |digits: std::ops::Range<usize>| {
+            text[digits].iter().try_fold(0_i16, |number, digit| {
+                digit.is_ascii_digit().then(|| number * 10 + i16::from(digit - b'0'))
+            })
+        };
+        let small = |from: usize| number(from..from + 2).and_then(|number| i8::try_from(number).ok());
+        let nanos = i32::from(number(20..23)?) * 1_000_000;
+        let utc = jiff::civil::DateTime::new(
+            number(0..4)?,
+            small(5)?,
+            small(8)?,
+            small(11)?,
+            small(14)?,
+            small(17)?,
+            nanos,
+        );
+        jiff::tz::Offset::UTC.to_timestamp(utc.ok()?).ok()
     }
 
     fn written(self) -> [u8; 24] {
@@ -89,6 +117,28 @@ mod tests {
     fn a_written_time_reads_back() {
         let time = Timestamp::from_millis(1_772_661_600_123);
         assert_eq!(Timestamp::parse(&time.to_string()), Some(time));
+    }
+
+    /// With an offset of nothing in place of `Z` the library reads it, and has to read the same.
+    #[test]
+    fn the_written_form_is_read_as_the_library_reads_it() {
+        let day = 86_400_000;
+        for millis in (0..4_000).map(|step| step * 17 * day + step * 86_399_999).chain([i64::MAX]) {
+            let time = Timestamp::from_millis(millis);
+            let text = time.to_string();
+            assert_eq!(Timestamp::parse(&text), Some(time));
+            assert_eq!(Timestamp::parse(&text.replace('Z', "+00:00")), Some(time));
+        }
+        for wrong in [
+            "2026-02-30T00:00:00.000Z",
+            "2026-01-01T24:00:00.000Z",
+            "2026-13-01T00:00:00.000Z",
+            "2026-01-01T00:60:00.000Z",
+            "2026-1 -01T00:00:00.000Z",
+            "2026-01-01T00:00:00.+00Z",
+        ] {
+            assert_eq!(Timestamp::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

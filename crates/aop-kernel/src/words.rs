@@ -6,6 +6,17 @@ use serde_json::{Value, json};
 
 /// The words; `secret` is the answer in clear where the record has it redacted. `None` while it is open.
 pub fn ending(question: &Question, secret: Option<&Value>) -> Option<String> {
+    told(question, secret, STOPPED)
+}
+
+/// The same for a turn that goes on behind it. A strict expiry has stopped the feature: that there is a turn again is
+/// the doing of a person.
+pub fn ending_before_a_turn(question: &Question, secret: Option<&Value>) -> Option<String> {
+    told(question, secret, RETRIED)
+}
+
+/// `strict` is what a strict expiry of a question that held somebody up means.
+fn told(question: &Question, secret: Option<&Value>, strict: &str) -> Option<String> {
     let (mut text, resolution) = match &question.state {
         QuestionState::Open => return None,
         QuestionState::Answered { by, resolution, .. } => {
@@ -13,12 +24,10 @@ pub fn ending(question: &Question, secret: Option<&Value>) -> Option<String> {
             let told = answer.map(|answer| answered(&answer, by, resolution.mode));
             (told.unwrap_or_else(|| LOST.to_owned()), resolution)
         }
-        QuestionState::Expired { resolution }
-            if !question.asked.blocking && resolution.mode == ResolutionMode::Expired =>
-        {
-            (UNANSWERED.to_owned(), resolution)
+        QuestionState::Expired { resolution } => {
+            let strict = if question.asked.blocking { strict } else { UNANSWERED };
+            (expired(resolution.mode).unwrap_or(strict).to_owned(), resolution)
         }
-        QuestionState::Expired { resolution } => (expired(resolution.mode).to_owned(), resolution),
         QuestionState::Withdrawn { resolution } => (WITHDRAWN.to_owned(), resolution),
     };
     if let Resolution { note: Some(note), .. } = resolution {
@@ -44,26 +53,31 @@ pub fn answered(answer: &Value, by: &str, mode: ResolutionMode) -> String {
     }
 }
 
-/// No answer, and what that means.
-pub fn expired(mode: ResolutionMode) -> &'static str {
+/// No answer, and what the policy makes of that, where it lets the work go on.
+fn expired(mode: ResolutionMode) -> Option<&'static str> {
     match mode {
-        ResolutionMode::EngineJudgement => {
+        ResolutionMode::EngineJudgement => Some(
             "EXPIRED: nobody answered in time, and no answer will come. Decide yourself, and say in your report that \
-             you did and that no human decided it."
-        }
-        ResolutionMode::DeclinedByPolicy => {
+             you did and that no human decided it.",
+        ),
+        ResolutionMode::DeclinedByPolicy => Some(
             "DECLINED: nobody answered in time, so this is not permitted. Do not do what you asked for. Go on without \
-             it, or stop and say what is missing."
-        }
+             it, or stop and say what is missing.",
+        ),
         ResolutionMode::UserReply
         | ResolutionMode::Expired
         | ResolutionMode::DefaultByPolicy
-        | ResolutionMode::Withdrawn => {
-            "EXPIRED: nobody answered in time, nothing was decided, and the work has been stopped by policy. Do not \
-             decide in the human's place. End your turn and say that the question went unanswered."
-        }
+        | ResolutionMode::Withdrawn => None,
     }
 }
+
+/// No answer, and the work is stopped.
+const STOPPED: &str = "EXPIRED: nobody answered in time, nothing was decided, and the work has been stopped by policy. Do not \
+    decide in the human's place. End your turn and say that the question went unanswered.";
+
+/// No answer, and a person has sent the stopped work on.
+const RETRIED: &str = "EXPIRED: nobody answered in time, and nothing was decided or permitted. A person has the work go on \
+    without an answer. Do not decide in the human's place: go on with what does not depend on it, or ask again if you cannot.";
 
 /// No answer to a question that held nobody up: nothing was stopped for it.
 pub const UNANSWERED: &str = "EXPIRED: nobody answered in time, no answer will come, and nothing was decided or permitted. Do \
@@ -87,9 +101,10 @@ mod tests {
         let texts = [
             answered(&answer, "human", ResolutionMode::UserReply),
             answered(&answer, "policy:default", ResolutionMode::DefaultByPolicy),
-            expired(ResolutionMode::EngineJudgement).to_owned(),
-            expired(ResolutionMode::DeclinedByPolicy).to_owned(),
-            expired(ResolutionMode::Expired).to_owned(),
+            expired(ResolutionMode::EngineJudgement).unwrap().to_owned(),
+            expired(ResolutionMode::DeclinedByPolicy).unwrap().to_owned(),
+            STOPPED.to_owned(),
+            RETRIED.to_owned(),
             UNANSWERED.to_owned(),
             WITHDRAWN.to_owned(),
             LOST.to_owned(),

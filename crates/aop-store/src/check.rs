@@ -75,11 +75,14 @@ impl Told {
         }
         for (id, snapshot) in &self.replay.features {
             let mut found = stored.remove(id);
-            if let (Some(found), Some(told)) = (&mut found, &snapshot.feature)
-                && found.status_since.is_none()
-            {
-                // An earlier version wrote it, and did not say that yet.
-                found.status_since = told.status_since;
+            if let (Some(found), Some(told)) = (&mut found, &snapshot.feature) {
+                // An earlier version wrote it, and did not say these yet.
+                found.status_since = found.status_since.or(told.status_since);
+                if let (Some(found), Some(told)) = (&mut found.waiting, &told.waiting)
+                    && found.stood_because.is_none()
+                {
+                    found.stood_because = told.stood_because.clone();
+                }
             }
             if found != snapshot.feature {
                 self.findings.push(format!("feature '{id}' differs from what its log says"));

@@ -15,6 +15,7 @@ use aop_kernel::tools::{Call, Query, QuestionFilter, Tool, parse};
 use aop_kernel::{Envelope, Refusal};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use ulid::Ulid;
@@ -145,18 +146,30 @@ impl Service {
         Ok(self.store.questions(page).await?)
     }
 
-    /// The question itself, or the last one by which a person asked it again.
-    pub async fn last_asked(&self, mut question: Question) -> Result<Question, Refusal> {
+    /// The question itself, or the one by which a person asked it again. There may be several, each asked again from any
+    /// before it: the last that is open is waited for, else the last answer counts, else the last of them tells the end.
+    pub async fn last_asked(&self, question: Question) -> Result<Question, Refusal> {
         if matches!(question.state, QuestionState::Open | QuestionState::Answered { .. }) {
             return Ok(question);
         }
+        let later = self.questions_since(&question.feature_id, question.created_at).await?;
+        let (mut family, mut known) = (BTreeSet::from([&question.id]), 0);
         // Time may have stood still between them, so their order says nothing.
-        let mut later = self.questions_since(&question.feature_id, question.created_at).await?;
-        while let Some(next) = later.iter().position(|next| next.reopened_from.as_ref() == Some(&question.id))
-        {
-            question = later.swap_remove(next);
+        while known < family.len() {
+            known = family.len();
+            let is_next =
+                |next: &&Question| next.reopened_from.as_ref().is_some_and(|old| family.contains(old));
+            let next: Vec<&QuestionId> = later.iter().filter(is_next).map(|next| &next.id).collect();
+            family.extend(next);
         }
-        Ok(question)
+        family.remove(&question.id);
+        let again = later.iter().filter(|again| family.contains(&again.id));
+        let last = again.max_by_key(|again| match again.state {
+            QuestionState::Open => 2,
+            QuestionState::Answered { .. } => 1,
+            QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => 0,
+        });
+        Ok(last.cloned().unwrap_or(question))
     }
 
     /// What a turn is told.

@@ -72,7 +72,7 @@ impl Expiry {
                 "nobody answered in time; the engine decides, by policy",
             ),
         }
-        for event in resume_events(question, self.status()) {
+        for event in resume_events(question, self.state.feature.as_ref()) {
             self.emit(question, event);
         }
     }

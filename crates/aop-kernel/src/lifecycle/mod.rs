@@ -252,7 +252,7 @@ impl<'a> Draft<'a> {
 
     /// Sends the feature back to where it was before the question; `planning` when that is unusable.
     fn resume(&mut self, question: &Question) {
-        for event in resume_events(question, self.status()) {
+        for event in resume_events(question, self.state.feature.as_ref()) {
             self.emit(event);
         }
     }
@@ -278,12 +278,12 @@ impl<'a> Draft<'a> {
 }
 
 /// The events that bring a feature back from a closed blocking question.
-fn resume_events(question: &Question, status: Status) -> Vec<Event> {
-    if !question.asked.blocking || status != Status::AwaitingInput {
-        return Vec::new();
-    }
+fn resume_events(question: &Question, feature: Option<&Feature>) -> Vec<Event> {
+    let waiting =
+        feature.filter(|feature| feature.status == Status::AwaitingInput && question.asked.blocking);
+    let Some(feature) = waiting else { return Vec::new() };
     let id = &question.id;
-    let target = question.resume_status.as_ref().and_then(crate::question::ResumeStatus::target);
+    let target = question.resume_target();
     let mut events = Vec::with_capacity(1);
     if target.is_none() {
         let recorded = question.resume_status.as_ref().map_or("none", crate::question::ResumeStatus::as_str);
@@ -293,8 +293,11 @@ fn resume_events(question: &Question, status: Status) -> Vec<Event> {
         events.push(Event::Noted { note });
     }
     let to = target.unwrap_or(Status::Planning);
-    let reason = if target.is_none() { Some("resume_fallback_to_planning".to_owned()) } else { None };
-    events.push(Event::StatusChanged { from: status, to, reason });
+    let reason = match target {
+        None => Some("resume_fallback_to_planning".to_owned()),
+        Some(_) => feature.waiting.as_ref().and_then(|waiting| waiting.stood_because.clone()),
+    };
+    events.push(Event::StatusChanged { from: feature.status, to, reason });
     events
 }
 

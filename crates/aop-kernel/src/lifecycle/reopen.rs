@@ -28,9 +28,13 @@ impl Reopen {
         let status = draft.feature()?.status;
         let old = draft.question(&self.question_id)?.clone();
         match old.state {
-            QuestionState::Open => return Err(not_closed(&old)),
+            QuestionState::Open => return Err(not_closed(&old, "")),
             QuestionState::Answered { .. } => still_open(&old, Some(draft.feature()?))?,
             QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => {}
+        }
+        let is_again = |open: &&Question| open.reopened_from.as_ref() == Some(&old.id);
+        if let Some(again) = draft.state.open_questions().find(is_again) {
+            return Err(not_closed(again, &format!(", by which {} was asked again,", old.id)));
         }
         admit(&draft, old.asked.blocking, rules)?;
         if let Some(note) = &self.note {
@@ -55,8 +59,8 @@ impl Reopen {
     }
 }
 
-fn not_closed(question: &Question) -> Refusal {
-    Refusal::new(ErrorCode::QuestionConflictOpen, format!("question {} is still open", question.id))
+fn not_closed(question: &Question, why: &str) -> Refusal {
+    Refusal::new(ErrorCode::QuestionConflictOpen, format!("question {}{why} is still open", question.id))
         .hint(format!(
             "answer it: `aop answer --feature-id {} --question-id {} --answer VALUE`",
             question.feature_id, question.id

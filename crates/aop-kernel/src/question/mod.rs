@@ -304,6 +304,11 @@ impl Question {
         self.is_open() && self.expires_at.is_some_and(|deadline| now >= deadline)
     }
 
+    /// Where the feature returns to, if that can be used.
+    pub(crate) fn resume_target(&self) -> Option<Status> {
+        self.resume_status.as_ref().and_then(ResumeStatus::target)
+    }
+
     /// Where the feature is sent when nobody answers in time; `None` when it goes on.
     pub fn stops_at(&self) -> Option<Status> {
         let ExpiryPolicy { strict, on_timeout } = self.expiry_policy;

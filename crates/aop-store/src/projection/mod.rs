@@ -17,10 +17,11 @@ use crate::error::StoreError;
 use crate::fault::crash_point;
 use crate::port::{FeaturePage, Store};
 use aop_kernel::feature::FeatureRecord;
-use aop_kernel::ids::FeatureId;
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::status::Held;
 pub use background::Files;
 use files::{read_number, remove, try_lock_for, write_atomically};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -118,7 +119,7 @@ impl Projector {
         }
         let mut written = Ok(());
         for (id, first) in &changed {
-            written = written.and(self.write_feature(store, id, *first).await);
+            written = written.and(self.write_feature(store, id, *first, begin).await);
         }
         let mut left = None;
         if begin == Begin::Anew || !changed.is_empty() || self.owed().exists() || !self.index().exists() {
@@ -135,16 +136,19 @@ impl Projector {
         Ok((changed.len(), left))
     }
 
-    /// The files that are missing or differ from what the store would write.
+    /// The files that are missing or differ from what the store would write, and answers that nobody gave.
     pub async fn stale(&self, store: &dyn Store) -> Result<Vec<PathBuf>, ProjectionError> {
         let (features, last) = store.changed_since(0).await?;
         let mut stale = Vec::new();
         for (id, first) in features {
+            let mut known = HashSet::new();
             for (path, content) in self.files_of(store, &id, first).await? {
                 if differs(&path, &content) {
-                    stale.push(path);
+                    stale.push(path.clone());
                 }
+                known.insert(path);
             }
+            stale.extend(self.strays(store, &id, &known).await?);
         }
         // The index is written as readers see the features. While something is due and not yet committed, that
         // depends on the moment, and a difference says nothing.
@@ -160,15 +164,50 @@ impl Projector {
         Ok(stale)
     }
 
+    /// Files that stand where answers do, for questions of no such answer: a reader would take one for a person's word.
+    async fn strays(
+        &self,
+        store: &dyn Store,
+        id: &FeatureId,
+        known: &HashSet<PathBuf>,
+    ) -> Result<Vec<PathBuf>, ProjectionError> {
+        let answers = self.dir.join("features").join(id.as_str()).join("answers");
+        let mut strays = Vec::new();
+        // Where there is no such folder there is nothing in it.
+        for entry in fs::read_dir(answers).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let named = name.to_str().and_then(|name| name.strip_suffix(".json"));
+            let Some(question) = named.and_then(|named| QuestionId::parse(named).ok()) else { continue };
+            if known.contains(&entry.path()) {
+                continue;
+            }
+            // It may have been answered since the files were looked at.
+            let found = store.question(question).await?.filter(|found| found.feature_id == *id);
+            if found.as_ref().and_then(render::answer).is_none() {
+                strays.push(entry.path());
+            }
+        }
+        strays.sort();
+        Ok(strays)
+    }
+
     async fn write_feature(
         &self,
         store: &dyn Store,
         id: &FeatureId,
         since: u64,
+        begin: Begin,
     ) -> Result<(), ProjectionError> {
+        let mut known = HashSet::new();
         for (path, content) in self.files_of(store, id, since).await? {
             write_atomically(&self.dir, &path, content.as_bytes())?;
             crash_point("mid_projection");
+            known.insert(path);
+        }
+        if begin == Begin::Anew {
+            for stray in self.strays(store, id, &known).await? {
+                remove(&stray)?;
+            }
         }
         Ok(())
     }

@@ -193,6 +193,25 @@ fn stale_names_every_file_that_differs_and_rebuild_mends_it() {
     assert_eq!(stale(&w), Vec::<PathBuf>::new());
 }
 
+/// Whoever reads it there would take it for a person's word.
+#[test]
+fn an_answer_that_nobody_gave_is_stale_and_rebuild_removes_it() {
+    let (w, answered, open) = projected();
+    let answers = w.dir().join("features/a/answers");
+    let forged = [open.as_str(), "q_01ARZ3NDEKTSV4RRFFQ69G5FAV"].map(|id| answers.join(format!("{id}.json")));
+    for path in &forged {
+        fs::write(path, "{}").unwrap();
+    }
+    // What has another name is somebody's own.
+    fs::write(answers.join("notes.txt"), "mine").unwrap();
+    let mut expected = forged.to_vec();
+    expected.sort();
+    assert_eq!(stale(&w), expected);
+    wait(Projector::new(w.dir()).rebuild(w.store.as_ref())).unwrap();
+    assert_eq!(stale(&w), Vec::<PathBuf>::new());
+    assert!(answers.join(format!("{answered}.json")).exists() && answers.join("notes.txt").exists());
+}
+
 /// How many files this process has open by that name.
 fn open_as(path: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").unwrap().flatten();

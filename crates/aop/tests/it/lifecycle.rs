@@ -268,6 +268,8 @@ fn an_answer_comes_from_a_file_or_from_standard_input() {
     let second = project.ask("op-2");
     let mut command =
         project.command(&["answer", "--feature-id", "shop", "--question-id", &second, "--answer-file", "-"]);
+    // As a file from another system ends its lines.
+    std::fs::write(project.path("answer.txt"), "yes\r\n").unwrap();
     let input = std::fs::File::open(project.path("answer.txt")).unwrap();
     crate::support::finish(command.stdin(input)).data();
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 on_every_backend!(
     rule_05_resume_goes_to_the_status_before_the_question,
+    rule_05_what_stands_still_says_why_also_after_a_question,
     rule_06_a_terminal_feature_withdraws_its_open_questions_and_keeps_history,
     rule_07_expired_from_the_deadline_on_and_not_a_millisecond_before,
     rule_07_deadline_and_consequence_are_frozen_when_asked,
@@ -22,6 +23,7 @@ on_every_backend!(
     rule_08_reopen_asks_again_with_the_original_resume_status,
     rule_08_reopen_waits_as_long_as_the_policy_says_then_and_no_longer_than_was_asked_for,
     rule_08_reopen_only_what_expired_or_was_withdrawn_and_only_by_a_human,
+    rule_08_reopen_asks_again_once_at_a_time,
     rule_09_answers_persist_when_nobody_is_alive,
     rule_10_everything_resolves_under_the_selected_project_root,
     rule_11_nobody_but_the_clock_decides_as_policy,
@@ -40,6 +42,30 @@ async fn rule_05_resume_goes_to_the_status_before_the_question(w: &World) {
         let after = w.show(id).await;
         assert_eq!((after.status, after.blocked_from), (before.status, before.blocked_from));
     }
+}
+
+/// What a person can do about it is said there, and a question in between changes nothing in that.
+async fn rule_05_what_stands_still_says_why_also_after_a_question(w: &World) {
+    for (id, from, to) in [("a", Status::Building, Status::Blocked), ("b", Status::Qa, Status::ReadyToMerge)]
+    {
+        w.feature_in(id, from).await;
+        let input = json!({"feature_id": id, "to": to, "reason": "the disk is full"});
+        w.call(Role::Orchestrator, "feature.transition", input).await.unwrap();
+        for answers in [true, false] {
+            let asked = w.ask(id).await;
+            if answers {
+                w.answer(id, &asked, json!("left")).await.unwrap();
+            } else {
+                w.withdraw(id, &asked).await.unwrap();
+            }
+            let after = w.show(id).await;
+            assert_eq!((after.status, after.status_reason.as_deref()), (to, Some("the disk is full")));
+        }
+    }
+    w.feature_in("c", Status::Building).await;
+    let asked = w.ask("c").await;
+    w.answer("c", &asked, json!("left")).await.unwrap();
+    assert_eq!(w.show("c").await.status_reason, None);
 }
 
 async fn rule_06_a_terminal_feature_withdraws_its_open_questions_and_keeps_history(w: &World) {
@@ -280,6 +306,18 @@ async fn rule_08_reopen_only_what_expired_or_was_withdrawn_and_only_by_a_human(w
     w.refuses("question_already_answered", w.reopen("a", &again)).await;
     w.cancel("a").await.unwrap();
     w.refuses("question_answer_not_allowed_in_terminal_state", w.reopen("a", &open)).await;
+}
+
+/// Also where there is room for more.
+async fn rule_08_reopen_asks_again_once_at_a_time(w: &World) {
+    w.policy(|policy| policy.max_open_questions_per_feature = 5);
+    w.feature("a").await;
+    let old = w.ask_aside("a").await;
+    w.withdraw("a", &old).await.unwrap();
+    let again = w.reopen("a", &old).await.unwrap()["question_id"].as_str().unwrap().to_owned();
+    w.refuses("question_conflict_open", w.reopen("a", &old)).await;
+    w.withdraw("a", &again).await.unwrap();
+    w.reopen("a", &old).await.unwrap();
 }
 
 /// No lease, no claim, no session: an answer needs none of them, and taking over a dead runner's lease

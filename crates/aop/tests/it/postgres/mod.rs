@@ -15,6 +15,8 @@ mod pair;
 mod processes;
 #[path = "../run_crash.rs"]
 mod run_crash;
+#[path = "../run_rests.rs"]
+mod run_rests;
 mod runners;
 #[path = "../running.rs"]
 mod running;
