@@ -4,6 +4,7 @@
 //! `stdio` runs a server on standard input and output, `serve` one on HTTP; `mcp/` and `http/` speak the protocols,
 //! `tokens` says who may come in, `expiry` is the clock, `feed` hands out events, `wait` waits for an answer.
 
+mod details;
 mod expiry;
 mod feed;
 #[doc(hidden)]

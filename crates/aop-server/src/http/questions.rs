@@ -168,6 +168,9 @@ async fn change(
     // When it is closed, the tool itself says how, or gives a retry its first answer.
     if stale && question.is_open() {
         return Err(Refusal::new(ErrorCode::VersionConflict, format!("question {id} is not as it was read"))
+            .hint(format!(
+                "read it again with `GET /api/v1/questions/{id}` and send its new ETag as If-Match"
+            ))
             .fact("question_id", id)
             .into());
     }

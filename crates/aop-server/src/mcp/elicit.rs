@@ -6,12 +6,15 @@
 //! form: it could accept its own question.
 
 use super::{Handler, SURFACE};
+use crate::details::details;
+use crate::pages::words;
 use aop_ask::{Dialogue, Options, Protocol, QuestionSpec, Step, Target};
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::own::OwnOperation;
-use aop_kernel::question::{AnswerKind, Question};
+use aop_kernel::question::{AnswerKind, Asked, Question};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::signs::visible;
 use aop_kernel::tools::{Tool, own_request};
 use rmcp::RoleServer;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ProtocolVersion, ServerRequest};
@@ -156,7 +159,27 @@ pub(super) fn elicitation(asked: &Question, form: &Dialogue) -> Option<ElicitReq
     if asked.asked.spec.is_none() {
         plain_titles(&mut input);
     }
+    if let Some(message) = input["message"].as_str() {
+        input["message"] = json!(all_of_it(&asked.asked, message));
+    }
     serde_json::from_value::<ElicitRequestParams>(input).ok().map(ElicitRequest::new)
+}
+
+/// What the form asks, behind what its questions are about: whoever accepts it decides on that.
+fn all_of_it(asked: &Asked, message: &str) -> String {
+    let warning = words::caution(asked.question_type).map(str::to_owned);
+    // A question without a form of its own is the message.
+    let prompt = asked.spec.is_some().then(|| match asked.question_type.grants() {
+        true => visible(&asked.prompt),
+        false => asked.prompt.clone(),
+    });
+    let details = details(asked).into_iter().map(|(name, text)| match text.contains('\n') {
+        true => format!("{name}:\n{text}"),
+        false => format!("{name}: {text}"),
+    });
+    let before = warning.into_iter().chain(prompt).chain(details);
+    let parts: Vec<String> = before.chain([message.to_owned()]).collect();
+    parts.join("\n\n")
 }
 
 /// Whether the client speaks this version or a later one. Versions are dates and sort as text.

@@ -22,7 +22,7 @@ mod shell;
 mod signs;
 mod transcripts;
 mod trouble;
-mod words;
+pub(crate) mod words;
 mod worktree;
 
 pub(crate) use assets::{ICON, STYLE};

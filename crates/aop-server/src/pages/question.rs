@@ -6,15 +6,14 @@ use super::outcome::Outcome;
 use super::shell::{Here, Shell, Waiting};
 use super::words::{self, When};
 use super::{Page, Trouble, markdown, page};
+use crate::details::details;
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
-use aop_ask::is_blank;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
-use aop_kernel::question::{Asked, Question, QuestionState, ResolutionMode};
+use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::signs::visible;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
@@ -35,8 +34,6 @@ const FIRST_PAGE: usize = 3 * LINES;
 const LAST_PAGE: usize = FIRST_PAGE << 8;
 /// Questions that were asked again are followed so far back.
 const CHAIN: usize = 5;
-/// A detail is shown up to this length, where nothing is allowed by it.
-const DETAIL: usize = 8_000;
 /// The title for an answer that nobody's came before.
 const TOO_LATE: &str = "Your answer came too late";
 
@@ -263,33 +260,10 @@ async fn happened_before(
     }
 }
 
-/// What else the asker wants shown, and what an engine's own question says beside its prompt and options.
-fn details(asked: &Asked) -> Vec<(String, String)> {
-    let says = |value: &&Value| match value {
-        Value::Null => false,
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !is_blank(text),
-        Value::Bool(_) | Value::Number(_) => true,
-    };
-    let own = ["context", "required_fields", "ui_hints"].into_iter().filter_map(|key| {
-        let value = asked.interaction.as_ref()?.get(key).filter(says)?;
-        Some((key, value))
-    });
-    let given = asked.details.iter().flatten().map(|(key, value)| (key.as_str(), value));
-    let text = |value: &Value| value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
-    let shown = |(key, value): (&str, &Value)| match asked.question_type.grants() {
-        // What is allowed may stand here alone: all of it is shown.
-        true => (visible(key), visible(&text(value))),
-        false => (key.to_owned(), words::cut(&text(value), DETAIL)),
-    };
-    given.chain(own).map(shown).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pages::fixture::{World, asked};
+    use crate::pages::fixture::World;
 
     /// Something happens in the feature, so many times.
     async fn busy(world: &World, times: usize) {
@@ -319,25 +293,5 @@ mod tests {
         // Nothing at all is not the same as nothing within reach.
         busy(&world, 2 * LAST_PAGE).await;
         assert_eq!(happened_before(store, &question).await.unwrap(), (Vec::new(), true));
-    }
-
-    #[test]
-    fn what_an_engines_own_question_says_beside_its_prompt_stands_under_the_details() {
-        let changes = json!({"details": {"a": "b"}, "interaction": {"prompt": "p", "kind": "open_text",
-            "required_fields": ["db", "key"], "ui_hints": {}, "context": {"file": "x.rs"}}});
-        let details = details(&asked(changes));
-        let names: Vec<&str> = details.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["a", "context", "required_fields"]);
-        assert!(details[1].1.contains("x.rs") && details[2].1.contains("\"key\""), "{details:?}");
-    }
-
-    #[test]
-    fn the_details_of_what_is_allowed_are_shown_to_their_end() {
-        let input = json!({"input": {"note": "x".repeat(2 * DETAIL), "sql": "DROP TABLE users"}});
-        for (kind, is_whole) in [("permission_override", true), ("risk_ack", true), ("clarification", false)]
-        {
-            let details = details(&asked(json!({"question_type": kind, "details": input})));
-            assert_eq!(details[0].1.contains("DROP TABLE users"), is_whole, "{kind}");
-        }
     }
 }

@@ -92,6 +92,32 @@ fn a_spec_is_one_form_and_a_wrong_reply_closes_it() {
 }
 
 #[test]
+fn a_form_shows_all_that_its_questions_are_about() {
+    let project = Project::with_feature();
+    let mut client = with_forms(&project);
+    let spec = json!({"version": 1, "topic": "t", "questions": [{"id": "how", "header": "How",
+        "question": "How should I go on?", "kind": "free_text", "required": true}]});
+    for (more, last, answer) in [
+        (json!({"choices": ["yes", "no"]}), "May I run this?", "no"),
+        (json!({"spec": spec}), "How should I go on?", r#"{"how": "not at all"}"#),
+    ] {
+        let mut asked = json!({"prompt": "May I run this?", "question_type": "permission_override",
+            "details": {"command": "rm -rf /srv/data"}});
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let call = client.begin_call("ask_user", &asked);
+        let shown = form(&mut client);
+        let message = shown["params"]["message"].as_str().unwrap();
+        for part in ["asks for permission", "May I run this?", "command: rm -rf /srv/data"] {
+            assert_eq!(message.matches(part).count(), 1, "{part} in {message}");
+        }
+        assert!(message.ends_with(last), "{message}");
+        let question = project.run(&["questions"]).data()["items"][0].clone();
+        project.answer_to(&question, answer).data();
+        client.answer_to(call);
+    }
+}
+
+#[test]
 fn an_agent_with_a_credential_cannot_accept_its_own_question() {
     let project = Project::with_feature();
     let capabilities = json!({"elicitation": {"form": {}}});
