@@ -51,7 +51,8 @@ pub(crate) async fn run_checks(context: &Context, feature: &Feature, name: Check
     let worktree = context.worktree(&feature.id).await?;
     let message =
         format!("aop: {} of {}", if name == CheckName::Fast { "building" } else { "qa" }, feature.id);
-    let commit = context.git.commit_all(&feature.id, &message).await.map_err(Refusal::from)?;
+    let commit = context.git.commit_all(&feature.id, &message).await;
+    let commit = commit.map_err(|error| Refusal::from(error.stopping(&feature.id)))?;
     let check = begin(context, feature, name, &commit).await?;
     let report = run_commands(context, feature, name, &worktree, &commit).await?;
     end(context, feature, check, report).await

@@ -5,6 +5,7 @@
 use crate::SURFACE;
 use crate::place::Place;
 use crate::runner::{Context, Stop};
+use crate::shown;
 use crate::turn::mode_for;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::{AnswerSpec, Answers};
@@ -263,9 +264,10 @@ fn unasked(context: &Context, feature: &Feature, packet: &Path, refusal: Refusal
     if refusal.code != ErrorCode::UnsupportedOperation {
         return refusal;
     }
-    let (id, packet) = (&feature.id, packet.strip_prefix(&context.settings.root).unwrap_or(packet).display());
+    let (id, packet) = (&feature.id, packet.strip_prefix(&context.settings.root).unwrap_or(packet));
+    let (packet, file) = (shown::name(packet), shown::word(packet));
     let (cause, way) = if context.service.rules.human_input.enabled {
-        let ask = format!("ask with `aop packet ask {packet}`, or `aop features mode {id} interactive`");
+        let ask = format!("ask with `aop packet ask {file}`, or `aop features mode {id} interactive`");
         ("in auto mode nobody is asked".to_owned(), ask)
     } else {
         (refusal.message, "set it to true in aop.yaml".to_owned())

@@ -26,6 +26,7 @@ mod reach;
 mod runner;
 mod runners;
 mod settings;
+mod shown;
 mod step;
 mod turn;
 mod unawaited;

@@ -8,6 +8,7 @@ use crate::SURFACE;
 use crate::git::{Git, GitError};
 use crate::reach::refuse_reach;
 use crate::runners::known_runner;
+use crate::shown;
 use crate::turn::worktree_key;
 use aop_engine::AOP_DIR;
 use aop_kernel::feature::Feature;
@@ -155,14 +156,14 @@ async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusa
     let home = service.store.document(Shelf::Sessions, worktree_key(id)).await?;
     let home = home.as_ref().and_then(|home| Some((home["host"].as_str()?, home["folder"].as_str()?)));
     Ok(match home {
-        None => refused(format!("feature '{id}' has no branch {branch}, so there is nothing to merge")).hint(
-            "bring the branch back, or send the feature to building: it gets one when `aop run` works on it",
-        ),
+        None => refused(format!("feature '{id}' has no branch {branch}, so there is nothing to merge"))
+            .hint(format!("bring the branch back, or have it built anew: {}", send_back(feature, "branch"))),
         Some((host, folder)) => refused(format!(
             "the work on feature '{id}' is not on a branch {branch} here: it is in {folder} on {host}"
         ))
         .hint(format!(
-            "merge it there, or bring the branch here with `git fetch {host}:{folder} {branch}:{branch}`"
+            "merge it there, or bring the branch here with `git fetch {} {branch}:{branch}`",
+            shown::word(format!("{host}:{folder}"))
         )),
     })
 }
@@ -198,11 +199,12 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
             ErrorCode::VersionConflict,
             match &files[..] {
                 [] => format!("{branch} does not merge into {into} without conflicts"),
-                files => format!("{branch} does not merge into {into} without conflicts: {}", files.join(", ")),
+                files => format!("{branch} does not merge into {into} without conflicts: {}", shown::names(files)),
             },
         )
         .hint(format!(
-            "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {into}` and commit, {}",
+            "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {}` and commit, {}",
+            shown::word(into),
             send_back(feature, "conflict")
         ))
         .fact("files", files),
@@ -272,7 +274,8 @@ async fn bring_in(
     };
     let Some(source) = source else {
         return Err(stuck(format!("neither that nor its work {commit} is in this repository")).hint(format!(
-            "bring {into} here from the repository that it was merged in, as in `git pull REMOTE {into}`; no branch was moved"
+            "bring {into} here from the repository that it was merged in, as in `git pull REMOTE {}`; no branch was moved",
+            shown::word(into)
         )));
     };
     git.check_idle().await?;
@@ -281,7 +284,8 @@ async fn bring_in(
         let here = on.map_or("no branch (detached HEAD)".to_owned(), |on| format!("branch {on}"));
         return Err(stuck(format!("{into} does not have it yet, but the project is on {here}")).hint(
             format!(
-                "go there with `git switch {into}`, then `aop merge --feature-id {id}`; no branch was moved"
+                "go there with `git switch {}`, then `aop merge --feature-id {id}`; no branch was moved",
+                shown::word(into)
             ),
         ));
     }
@@ -291,7 +295,7 @@ async fn bring_in(
         git.prepare_merge(source, &message_of(feature)).await.map_err(|error| match error {
             GitError::Conflict(files) => stuck(format!(
                 "{into} has gone on since and does not merge with it without conflicts: {}",
-                files.join(", ")
+                shown::names(&files)
             ))
             .hint(format!(
                 "no branch was moved; merge it by hand with `git merge {source}`, resolve and commit, then `aop merge --feature-id {id}`"
@@ -310,7 +314,7 @@ async fn bring_in(
         let named: Vec<String> = in_doubt.iter().map(|file| pathspec(file)).collect();
         return Err(stuck(format!(
             "these files are neither as {into} has them nor as the merge does: {}",
-            in_doubt.join(", ")
+            shown::names(&in_doubt)
         ))
         .hint(format!(
             "no branch was moved; `git stash push --all -- {}` puts them aside, `aop merge --feature-id {id}` goes on, and `git stash show -p --include-untracked` shows what they were",
@@ -329,5 +333,5 @@ async fn bring_in(
 
 /// A file for the command line of git, from the top of the repository.
 fn pathspec(file: &str) -> String {
-    format!("':(top,literal){}'", file.replace('\'', r"'\''"))
+    shown::word(format!(":(top,literal){file}"))
 }

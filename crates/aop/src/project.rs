@@ -42,9 +42,7 @@ impl Project {
             None => {
                 let here = std::env::current_dir()
                     .map_err(|error| no_project(&format!("the working directory cannot be read: {error}")))?;
-                let found =
-                    here.ancestors().find(|folder| folder.join(AOP_DIR).is_dir()).map(Path::to_path_buf);
-                found.ok_or_else(|| {
+                Project::above(&here).ok_or_else(|| {
                     no_project(&format!(
                         "neither {} nor a folder above it has an {AOP_DIR}/ folder",
                         here.display()
@@ -54,6 +52,11 @@ impl Project {
         };
         let config = Config::load(&root.join("aop.yaml"))?;
         Ok(Project { root, config })
+    }
+
+    /// The root of the project that this folder is in.
+    pub(crate) fn above(here: &Path) -> Option<PathBuf> {
+        here.ancestors().find(|folder| folder.join(AOP_DIR).is_dir()).map(Path::to_path_buf)
     }
 
     /// The `.aop` folder.

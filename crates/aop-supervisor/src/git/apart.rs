@@ -5,9 +5,9 @@
 
 use super::checkout::Change;
 use super::{Git, GitError};
+use crate::shown;
 use aop_engine::AOP_DIR;
 use aop_kernel::ids::FeatureId;
-use aop_turn::command::shell_quoted;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -35,13 +35,14 @@ impl Reach {
     pub(crate) fn told(&self, who: &str) -> String {
         format!(
             "{who} reaches into the project's own folder, where no branch has anything: {}",
-            self.files.join(", ")
+            shown::names(&self.files)
         )
     }
 
     /// The command that makes the places what they are in this commit.
     pub(crate) fn take_away(&self, source: &str) -> String {
-        let places = self.places.iter().map(|place| shell_quoted(place)).collect::<Vec<_>>().join(" ");
+        let places = self.places.iter().map(shown::word).collect::<Vec<_>>().join(" ");
+        let source = shown::word(source);
         format!("rm -rf -- {places} && git restore --source={source} --staged --worktree -- {places}")
     }
 }
@@ -55,7 +56,7 @@ impl Git {
         let base = base.map_or(head, |base| base.trim().to_owned());
         let changes = self.raw(worktree, &["diff-index", "--cached", &base]).await?;
         let Some(reach) = self.reserved().await?.among(&changes) else { return Ok(()) };
-        let (shown, there) = (worktree.display(), shell_quoted(&worktree.display().to_string()));
+        let (shown, there) = (shown::name(worktree), shown::word(worktree));
         Err(GitError::Unusable {
             message: reach.told(&format!("the work in {shown}")),
             hint: format!(
@@ -116,21 +117,13 @@ impl Reserved {
 #[cfg(test)]
 mod tests {
     use crate::git::Git;
-    use crate::git::tests::{git, project, told};
+    use crate::git::tests::{git, obey, project, told};
     use std::os::unix::fs::symlink;
     use std::path::Path;
-    use std::process::Command;
 
     fn write(path: &Path) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "text").unwrap();
-    }
-
-    /// What the hint says first, word for word.
-    fn obey(hint: &str) {
-        let command = hint.split('`').nth(1).unwrap();
-        let shell = Command::new("sh").args(["-c", command]).status().unwrap();
-        assert!(shell.success(), "{command}");
     }
 
     #[tokio::test]
@@ -158,7 +151,7 @@ mod tests {
                 assert!(message.to_lowercase().contains(": .aop"), "{number}: {message}");
                 assert!(hint.ends_with("`aop retry --feature-id checkout`"), "{hint}");
                 assert_eq!(project.head(&worktree).await.unwrap(), before);
-                obey(hint);
+                obey(hint, dir.path());
                 project.commit_all(&id, "third").await.unwrap();
                 assert_eq!(git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]), "work");
             }
@@ -182,7 +175,7 @@ mod tests {
         git(&worktree, &["commit", "--quiet", "-m", "by the agent"]);
         std::fs::write(dir.path().join(".gitmodules"), hidden).unwrap();
         assert_eq!(project.reaching("aop/checkout").await.unwrap().unwrap().files, [".aop"]);
-        obey(told(&project.commit_all(&id, "third").await.unwrap_err()).1);
+        obey(told(&project.commit_all(&id, "third").await.unwrap_err()).1, dir.path());
         std::fs::remove_file(worktree.join(".gitmodules")).unwrap();
         project.commit_all(&id, "third").await.unwrap();
         assert_eq!(git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]), "");
@@ -198,12 +191,12 @@ mod tests {
         let project = Git::new(&web);
         let worktree = project.ensure_worktree(&id).await.unwrap();
         write(&worktree.join("web app/.aop/projected"));
-        obey(told(&project.commit_all(&id, "third").await.unwrap_err()).1);
+        obey(told(&project.commit_all(&id, "third").await.unwrap_err()).1, dir.path());
         std::fs::remove_dir_all(worktree.join("web app")).unwrap();
         symlink("elsewhere", worktree.join("web app")).unwrap();
         let error = project.commit_all(&id, "third").await.unwrap_err();
         assert!(told(&error).0.ends_with(": web app"), "{error}");
-        obey(told(&error).1);
+        obey(told(&error).1, dir.path());
         write(&worktree.join("web app/new"));
         // Here is no project, so this is nobody's.
         write(&worktree.join(".aop/fixture"));
@@ -228,7 +221,7 @@ mod tests {
         project.commit_all(&id, "fourth").await.unwrap();
         std::fs::remove_file(worktree.join(".aop/notes")).unwrap();
         let error = project.commit_all(&id, "fifth").await.unwrap_err();
-        obey(told(&error).1);
+        obey(told(&error).1, dir.path());
         assert!(worktree.join(".aop/notes").exists());
         project.commit_all(&id, "fifth").await.unwrap();
     }

@@ -1,7 +1,9 @@
 //! The project's own checkout, which is the user's: whether a merge can come there, and how it does. Nothing that is not
 //! committed there is ever taken away, also not what git ignores and would give up by itself.
 
-use super::{Git, GitError, changed_files, failed};
+use super::{Git, GitError, changed_files};
+use crate::shown;
+use aop_store::worktree::end_of;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -12,13 +14,22 @@ use std::process::Stdio;
 pub(super) const GITLINK: &str = "160000";
 
 /// What a person, or a git, may be in the middle of, by what is there meanwhile.
-const UNDER_WAY: [(&str, &str); 5] = [
-    ("MERGE_HEAD", "a merge"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick"),
-    ("REVERT_HEAD", "a revert"),
-    ("rebase-merge", "a rebase"),
-    ("rebase-apply", "a rebase"),
+const UNDER_WAY: [(&str, &str, &str); 6] = [
+    // These come first: each has what the others have while it is at one commit.
+    ("rebase-apply/applying", "a series of patches", "am"),
+    ("rebase-merge", "a rebase", "rebase"),
+    ("rebase-apply", "a rebase", "rebase"),
+    ("MERGE_HEAD", "a merge", "merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick", "cherry-pick"),
+    ("REVERT_HEAD", "a revert", "revert"),
 ];
+
+/// What has begun in a worktree and not ended, and the command of git for it.
+pub(super) fn under_way(worktree: &Path) -> Option<(&'static str, &'static str)> {
+    let own = end_of(&worktree.join(".git"))?;
+    let found = UNDER_WAY.into_iter().find(|(name, ..)| own.join(name).exists());
+    found.map(|(_, what, command)| (what, command))
+}
 
 /// How many names one git is given.
 pub(super) const AT_ONCE: usize = 500;
@@ -55,15 +66,15 @@ impl Git {
     pub(crate) async fn check_idle(&self) -> Result<(), GitError> {
         let lock = self.git_path("index.lock").await?;
         if lock.exists() {
-            let shown = lock.display();
+            let (shown, file) = (shown::name(&lock), shown::word(&lock));
             return Err(GitError::Unusable {
                 message: format!("a git is at work in the project, or was killed there: there is {shown}"),
                 hint: format!(
-                    "when no git runs there any more, `rm {shown}` takes away what a killed one has left; then merge again; no branch was moved"
+                    "when no git runs there any more, `rm {file}` takes away what a killed one has left; then merge again; no branch was moved"
                 ),
             });
         }
-        for (name, what) in UNDER_WAY {
+        for (name, what, _) in UNDER_WAY {
             let path = self.git_path(name).await?;
             if path.exists() {
                 let shown = path.display();
@@ -104,7 +115,11 @@ impl Git {
         let output = command.stdin(stdin).output().await;
         let output = output.map_err(|error| self.not_started(&error, &self.root))?;
         // What it says of itself is not enough.
-        if self.contains("HEAD", commit).await { Ok(()) } else { Err(failed(&args, &output)) }
+        if self.contains("HEAD", commit).await {
+            Ok(())
+        } else {
+            Err(self.failed(&self.root, &args, &output))
+        }
     }
 
     /// Refuses what is here, unknown to git or ignored by it, where these files come, except for what is `ours`: of a

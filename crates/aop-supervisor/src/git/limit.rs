@@ -2,8 +2,8 @@
 //! and starts hooks and filters that may never end; so it is ended after a time, with all that it has started.
 
 use super::{Git, GitError};
+use crate::shown;
 use rustix::process::{Pid, Signal, kill_process_group};
-use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -113,35 +113,15 @@ impl Git {
         }
     }
 
-    /// There is no git, or the system is out of something that another process needs.
-    pub(super) fn not_started(&self, error: &std::io::Error, folder: &Path) -> GitError {
-        if error.kind() == ErrorKind::NotFound {
-            return GitError::NotInstalled(error.to_string());
-        }
-        GitError::Unusable {
-            message: format!("git cannot be started: {error}"),
-            hint: format!(
-                "free what is short (open files, `ulimit -n`; memory; processes), or work on fewer features at once with `aop run --max-parallel 2`; then {}",
-                self.again(folder)
-            ),
-        }
-    }
-
-    /// How whoever waited for a git in this folder goes on.
-    fn again(&self, folder: &Path) -> String {
-        let feature = self.behalf.clone().or_else(|| self.feature_at(folder));
-        feature.map_or("run again".to_owned(), |id| format!("`aop retry --feature-id {id}`"))
-    }
-
     fn too_long(&self, limit: Duration, folder: &Path, shown: &str) -> GitError {
-        let (retry, place) = (self.again(folder), folder.display());
+        let (retry, place, there) = (self.again(folder), shown::name(folder), shown::word(folder));
         GitError::Unusable {
             message: format!(
                 "`git {shown}` in {place} took longer than {} s and was ended",
                 limit.as_secs_f32()
             ),
             hint: format!(
-                "see there what holds it up (`cd {place} && git status`): a hook, a filter, or a pipe in place of a file; `run.git_timeout_s` in aop.yaml gives it longer; then {retry}"
+                "see there what holds it up (`cd {there} && git status`): a hook, a filter, or a pipe in place of a file; `run.git_timeout_s` in aop.yaml gives it longer; then {retry}"
             ),
         }
     }

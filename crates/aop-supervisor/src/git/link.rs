@@ -4,6 +4,7 @@
 //! anew where they lead astray, before any git runs in the worktree: it would do what the settings at their end say.
 
 use super::GitError;
+use crate::shown;
 use aop_engine::AOP_DIR;
 use aop_store::worktree::{GITDIR, end_of, named_place, own_folder, stands_at};
 use std::io::ErrorKind;
@@ -67,7 +68,7 @@ pub(super) fn mend(common: &Path, worktree: &Path) -> Result<(), GitError> {
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> GitError {
-    GitError::Failed { command: format!("worktree repair {}", path.display()), said: error.to_string() }
+    GitError::disk(path, "read or written", error)
 }
 
 fn id_of(worktree: &Path) -> String {
@@ -75,11 +76,12 @@ fn id_of(worktree: &Path) -> String {
 }
 
 fn own_repository(worktree: &Path) -> GitError {
-    let (shown, id) = (worktree.display(), id_of(worktree));
+    let (shown, id) = (shown::name(worktree), id_of(worktree));
+    let inner = shown::word(worktree.join(".git"));
     GitError::Unusable {
         message: format!("{shown}/.git is a repository of its own in place of the link to the project's"),
         hint: format!(
-            "`rm -rf {shown}/.git` takes it away and leaves the files; then `aop retry --feature-id {id}`"
+            "`rm -rf -- {inner}` takes it away and leaves the files; then `aop retry --feature-id {id}`"
         ),
     }
 }
@@ -89,19 +91,19 @@ fn of_another_folder(worktree: &Path, there: &Path) -> GitError {
     GitError::Unusable {
         message: format!(
             "the branch aop/{id} is worked on in {}; {} is a copy of that in the same repository",
-            there.display(),
-            worktree.display()
+            shown::name(there),
+            shown::name(worktree)
         ),
         hint: "go on there, or copy the whole repository: two folders cannot have one branch".to_owned(),
     }
 }
 
 fn unknown(worktree: &Path) -> GitError {
-    let (shown, id) = (worktree.display(), id_of(worktree));
+    let (shown, there, id) = (shown::name(worktree), shown::word(worktree), id_of(worktree));
     GitError::Unusable {
         message: format!("the repository of this project does not know the worktree {shown}"),
         hint: format!(
-            "move it away, as in `mv {shown} ../{id}.old`, then `aop retry --feature-id {id}`: it is made anew from the branch aop/{id}, and what was not committed is still in the old one"
+            "move it away, as in `mv -- {there} ../{id}.old`, then `aop retry --feature-id {id}`: it is made anew from the branch aop/{id}, and what was not committed is still in the old one"
         ),
     }
 }
@@ -109,7 +111,7 @@ fn unknown(worktree: &Path) -> GitError {
 #[cfg(test)]
 mod tests {
     use crate::git::Git;
-    use crate::git::tests::{git, project, told};
+    use crate::git::tests::{git, obey, project, told};
     use std::path::Path;
 
     /// A repository whose settings leave a trace when git obeys them.
@@ -182,5 +184,26 @@ mod tests {
         assert!(worktree.join("new").exists());
         std::fs::rename(&worktree, dir.path().join("old")).unwrap();
         project.ensure_worktree(&id).await.unwrap();
+    }
+    #[tokio::test]
+    async fn what_a_hint_says_about_a_link_holds_in_a_folder_with_a_space_in_its_name() {
+        let (dir, _, id) = project();
+        let root = dir.path().join("my proj");
+        std::fs::create_dir_all(root.join("work")).unwrap();
+        // What the first word of the path would be without quotes.
+        std::fs::write(dir.path().join("my"), "mine").unwrap();
+        let project = Git::new(&root);
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        std::fs::write(worktree.join("new"), "text").unwrap();
+        let link = std::fs::read(worktree.join(".git")).unwrap();
+        std::fs::remove_file(worktree.join(".git")).unwrap();
+        git(&worktree, &["init", "--quiet"]);
+        obey(told(&project.ensure_worktree(&id).await.unwrap_err()).1, &root);
+        assert!(!worktree.join(".git").exists() && dir.path().join("my").exists());
+        std::fs::write(worktree.join(".git"), link).unwrap();
+        std::fs::remove_dir_all(dir.path().join(".git/worktrees")).unwrap();
+        obey(told(&project.ensure_worktree(&id).await.unwrap_err()).1, &root);
+        assert_eq!(std::fs::read_to_string(dir.path().join("checkout.old/new")).unwrap(), "text");
+        assert_eq!(project.ensure_worktree(&id).await.unwrap(), worktree);
     }
 }

@@ -6,6 +6,7 @@ mod base;
 mod behalf;
 mod checkout;
 mod environment;
+mod error;
 mod identity;
 mod limit;
 mod link;
@@ -18,9 +19,10 @@ mod whole;
 mod worktree;
 
 use crate::settings::Worktrees;
+use crate::shown;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::{ErrorCode, Refusal};
 pub(crate) use base::Base;
+pub use error::GitError;
 pub use limit::end_running_gits;
 use pen::Pen;
 use std::ffi::OsStr;
@@ -29,57 +31,6 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 use tokio::process::Command;
 use tokio::sync::{Mutex, OnceCell};
-
-/// Why git did not do what was asked.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum GitError {
-    /// There is no such program.
-    #[error("git cannot be started: {0}")]
-    NotInstalled(String),
-    /// The folder is no repository, or what stands there has to be put in order by a person.
-    #[error("{message}")]
-    Unusable {
-        /// What is wrong.
-        message: String,
-        /// What to do.
-        hint: String,
-    },
-    /// Two changes of these files do not go together.
-    #[error("the branch does not merge: {}", .0.join(", "))]
-    Conflict(Vec<String>),
-    /// Files of the user, unknown to git or ignored by it, stand where a commit has its own.
-    #[error("it has files of its own where these are, which git does not know or ignores: {}", .0.join(", "))]
-    InTheWay(Vec<String>),
-    /// Git refused.
-    #[error("`git {command}` failed: {said}")]
-    Failed {
-        /// What was tried.
-        command: String,
-        /// What git said.
-        said: String,
-    },
-}
-
-impl From<GitError> for Refusal {
-    fn from(error: GitError) -> Self {
-        let message = error.to_string();
-        match error {
-            GitError::NotInstalled(_) => Refusal::new(ErrorCode::UnsupportedOperation, message)
-                .hint("install git: every feature is worked on in a worktree of its own"),
-            GitError::Unusable { hint, .. } => {
-                Refusal::new(ErrorCode::UnsupportedOperation, message).hint(hint)
-            }
-            GitError::Conflict(_) => Refusal::new(ErrorCode::VersionConflict, message).hint(
-                "nothing was changed; merge the current branch into the feature's branch and resolve there",
-            ),
-            GitError::InTheWay(files) => Refusal::new(ErrorCode::VersionConflict, message)
-                .hint("move them away, then try again; nothing was changed")
-                .fact("files", files),
-            GitError::Failed { .. } => Refusal::new(ErrorCode::Internal, message)
-                .hint("run the command by hand in the project to see more"),
-        }
-    }
-}
 
 /// The files of `git status --porcelain`.
 fn changed_files(said: &str) -> Vec<String> {
@@ -178,13 +129,19 @@ impl Git {
                 Err(error) => return Err(error),
             }
         };
-        let shown = worktree.display();
+        let (shown, there) = (shown::name(worktree), shown::word(worktree));
+        if let Some((what, command)) = checkout::under_way(worktree) {
+            return Err(GitError::Unusable {
+                message: format!("{shown} is in the middle of {what}, at {head}, and not on {branch}"),
+                hint: format!("{}; then `aop retry --feature-id {feature}`", whole::goes_on(&there, command)),
+            });
+        }
         Err(GitError::Unusable {
             message: format!(
                 "{shown} is on {on} at {head}, not on {branch}, and cannot be put there: {cause}"
             ),
             hint: format!(
-                "bring what should stay to the branch, as in `cd {shown} && git switch {branch} && git merge {head}`, then `aop retry --feature-id {feature}`"
+                "bring what should stay to the branch, as in `cd {there} && git switch {branch} && git merge {head}`, then `aop retry --feature-id {feature}`"
             ),
         })
     }
@@ -259,7 +216,7 @@ impl Git {
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
         }
-        Err(failed(args, &output))
+        Err(self.failed(folder, args, &output))
     }
 
     /// What git said, in bytes: the name of a file need not be text.
@@ -268,7 +225,7 @@ impl Git {
         if output.status.success() {
             return Ok(output.stdout);
         }
-        Err(failed(args, &output))
+        Err(self.failed(folder, args, &output))
     }
 
     async fn output<Arg: AsRef<OsStr>>(
@@ -279,7 +236,7 @@ impl Git {
     ) -> Result<Output, GitError> {
         let mut command = self.command(folder, args);
         command.stdin(stdin);
-        self.wait(command, folder, &shown(args)).await
+        self.wait(command, folder, &error::command(args)).await
     }
 
     fn command<Arg: AsRef<OsStr>>(&self, folder: &Path, args: &[Arg]) -> Command {
@@ -290,22 +247,6 @@ impl Git {
         command.env("GIT_CEILING_DIRECTORIES", self.worktrees_folder());
         self.bind(&mut command, folder);
         command
-    }
-}
-
-/// A command line, without what git is told of the user.
-fn shown<Arg: AsRef<OsStr>>(args: &[Arg]) -> String {
-    let shown = args.iter().map(|arg| arg.as_ref().to_string_lossy());
-    shown.filter(|arg| !arg.contains("user.")).collect::<Vec<_>>().join(" ")
-}
-
-/// Git refused, in its own words.
-fn failed<Arg: AsRef<OsStr>>(args: &[Arg], output: &Output) -> GitError {
-    let said = [&output.stderr[..], &output.stdout[..]]
-        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
-    GitError::Failed {
-        command: shown(args),
-        said: said.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -337,6 +278,14 @@ mod tests {
             GitError::Unusable { message, hint } => (message, hint),
             other => panic!("{other}"),
         }
+    }
+
+    /// What a hint says first, word for word, where a person reads it.
+    pub(super) fn obey(hint: &str, folder: &Path) {
+        let command = hint.split('`').nth(1).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("EMAIL", "a@b").env("GIT_EDITOR", "true").current_dir(folder);
+        assert!(shell.status().unwrap().success(), "{command}");
     }
 
     impl Git {
@@ -402,10 +351,7 @@ mod tests {
         std::fs::write(worktree.join("new"), "text").unwrap();
         let error = project.commit_all(&id, "third").await.unwrap_err();
         assert_eq!(git(dir.path(), &["rev-parse", "aop/checkout"]), kept);
-        // What the hint says, word for word.
-        let command = told(&error).1.split('`').nth(1).unwrap();
-        let shell = Command::new("sh").args(["-c", command]).env("EMAIL", "a@b").status().unwrap();
-        assert!(shell.success(), "{command}");
+        obey(told(&error).1, dir.path());
         project.commit_all(&id, "fourth").await.unwrap();
         for file in ["old", "new"] {
             assert_eq!(git(dir.path(), &["show", &format!("aop/checkout:{file}")]), "text");

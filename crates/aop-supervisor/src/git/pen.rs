@@ -3,6 +3,7 @@
 //! whoever has that lock knows that what else is locked there is a left-over: of ours, or of an agent that is gone.
 
 use super::GitError;
+use crate::shown;
 use aop_store::worktree::end_of;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -21,18 +22,28 @@ impl Pen {
     /// Waits for whoever still writes there, and clears away what the killed have left.
     pub(super) async fn take(worktree: &Path) -> Result<Self, GitError> {
         let lock = worktree.with_extension("lock");
-        let failed = |said: String| GitError::Failed { command: format!("lock {}", lock.display()), said };
+        let failed = |error: &std::io::Error| GitError::disk(&lock, "locked", error);
         let file = File::options().create(true).truncate(false).write(true).read(true).open(&lock);
-        let file = file.map_err(|error| failed(error.to_string()))?;
+        let file = file.map_err(|error| failed(&error))?;
         let start = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => tokio::time::sleep(LOOK).await,
                 Err(TryLockError::WouldBlock) => {
-                    return Err(failed("a git that an earlier aop started there does not end".to_owned()));
+                    return Err(GitError::Unusable {
+                        message: format!(
+                            "a git that an earlier aop started in {} does not end",
+                            shown::name(worktree)
+                        ),
+                        hint: format!(
+                            "`fuser -v {}` names it; end it, then `aop retry --feature-id {}`",
+                            shown::word(&lock),
+                            shown::name(worktree.file_name().unwrap_or_default())
+                        ),
+                    });
                 }
-                Err(TryLockError::Error(error)) => return Err(failed(error.to_string())),
+                Err(TryLockError::Error(error)) => return Err(failed(&error)),
             }
         }
         for left in left_over(worktree) {

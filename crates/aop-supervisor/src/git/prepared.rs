@@ -1,7 +1,7 @@
 //! A merge that is prepared: a commit that is on no branch yet, and what keeps it until it is.
 
 use super::checkout::names;
-use super::{Git, GitError, failed, identity};
+use super::{Git, GitError, identity};
 use aop_kernel::ids::FeatureId;
 use std::process::Stdio;
 
@@ -22,7 +22,7 @@ impl Git {
         let tree = match (output.status.code(), merged_tree(&output.stdout)) {
             (Some(0), Some((tree, _))) => tree,
             (Some(1), Some((_, files))) => return Err(GitError::Conflict(files)),
-            _ => return Err(failed(&args, &output)),
+            _ => return Err(self.failed(&self.root, &args, &output)),
         };
         let identity = self.identity(&self.root).await?;
         let mut args: Vec<&str> = identity.iter().map(String::as_str).collect();

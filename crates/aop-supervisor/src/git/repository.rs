@@ -2,6 +2,8 @@
 
 use super::{Git, GitError};
 use crate::settings::Worktrees;
+use crate::shown;
+use std::path::Path;
 
 impl Git {
     /// Refuses a folder in which no feature can be worked on, with the next step.
@@ -9,10 +11,12 @@ impl Git {
         if self.worktrees == Worktrees::Plain {
             return Ok(());
         }
-        let root = self.root.display();
+        let root = shown::name(&self.root);
         match self.git(&self.root, &["rev-parse", "--git-dir"]).await {
             Ok(_) => {}
-            Err(GitError::Failed { said, .. }) if !said.contains(NONE) => return Err(unusable(&root, &said)),
+            Err(GitError::Failed { said, .. }) if !said.contains(NONE) => {
+                return Err(unusable(&self.root, &said));
+            }
             Err(GitError::Failed { .. }) => {
                 return Err(GitError::Unusable {
                     message: format!("{root} is no git repository"),
@@ -42,7 +46,8 @@ impl Git {
 const NONE: &str = "not a git repository (or any";
 
 /// There is a repository, and git does not take it: it belongs to another user, or is broken.
-fn unusable(root: &std::path::Display<'_>, said: &str) -> GitError {
+fn unusable(root: &Path, said: &str) -> GitError {
+    let (there, root) = (shown::word(root), shown::name(root));
     // Git names the command itself, with the folder that it means.
     let own = said.lines().map(str::trim).find(|line| line.starts_with("git config"));
     let first = said.lines().next().unwrap_or_default();
@@ -50,7 +55,7 @@ fn unusable(root: &std::path::Display<'_>, said: &str) -> GitError {
         message: format!("git does not work with the repository in {root}: {first}"),
         hint: match own {
             Some(command) => format!("when you trust what is in it: `{command}`, then `aop run`"),
-            None => format!("`cd {root} && git status` says the same; put it in order, then `aop run`"),
+            None => format!("`cd {there} && git status` says the same; put it in order, then `aop run`"),
         },
     }
 }
@@ -92,7 +97,7 @@ mod tests {
     #[test]
     fn a_repository_of_another_user_is_told_with_gits_own_way_out() {
         let said = "fatal: detected dubious ownership in repository at '/srv/shop'\nTo add an exception for this directory, call:\n\n\tgit config --global --add safe.directory /srv/shop";
-        let error = super::unusable(&std::path::Path::new("/srv/shop/web").display(), said);
+        let error = super::unusable(std::path::Path::new("/srv/shop/web"), said);
         let (message, hint) = told(&error);
         assert!(message.contains("dubious ownership in repository at '/srv/shop'"), "{message}");
         assert!(hint.contains("`git config --global --add safe.directory /srv/shop`"), "{hint}");

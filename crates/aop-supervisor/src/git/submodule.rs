@@ -3,6 +3,7 @@
 
 use super::checkout::{GITLINK, line, names};
 use super::{Git, GitError};
+use crate::shown;
 use aop_kernel::ids::FeatureId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -36,17 +37,18 @@ impl Git {
             {
                 continue;
             }
-            let (path, shown) = (change.path.display(), there.display());
+            let (path, shown, there) = (shown::name(&change.path), shown::name(&there), shown::word(&there));
             let fetch = match here.join(".git").exists() {
                 true => {
-                    format!(", or get it with `git -C {} fetch --tags` where a remote has it", here.display())
+                    let here = shown::word(&here);
+                    format!(", or get it with `git -C {here} fetch --tags` where a remote has it")
                 }
                 false => String::new(),
             };
             return Err(GitError::Unusable {
                 message: format!("the submodule {path} is at {commit}, which is in {shown} and on no remote"),
                 hint: format!(
-                    "push it, as in `git -C {shown} push origin {commit}:refs/heads/{}`{fetch}, then merge again; nothing was changed",
+                    "push it, as in `git -C {there} push origin {commit}:refs/heads/{}`{fetch}, then merge again; nothing was changed",
                     Git::branch(feature)
                 ),
             });

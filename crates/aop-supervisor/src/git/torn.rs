@@ -65,10 +65,7 @@ impl Git {
         let (added, known): (Vec<&Change>, Vec<&Change>) = torn.iter().partition(|change| change.how == 'A');
         for change in added {
             let place = top.join(&change.path);
-            std::fs::remove_file(&place).map_err(|error| GitError::Failed {
-                command: format!("rm {}", place.display()),
-                said: error.to_string(),
-            })?;
+            std::fs::remove_file(&place).map_err(|error| GitError::disk(&place, "taken away", &error))?;
             // Empty folders go too: one may stand where the head has a file. What is in use stays, and ends it.
             let folders = change.path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
             let _ = folders.map(|folder| std::fs::remove_dir(top.join(folder))).find(Result::is_err);

@@ -1,8 +1,9 @@
 //! What may be committed of a worktree: all of it, so that nothing only seems to be kept. A file in the middle of a merge
 //! would be taken for resolved, and of a repository inside the worktree only the name of a commit would be kept.
 
-use super::checkout::{AT_ONCE, GITLINK, names};
+use super::checkout::{AT_ONCE, GITLINK, names, under_way};
 use super::{Git, GitError};
+use crate::shown;
 use aop_kernel::ids::FeatureId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -25,28 +26,34 @@ impl Git {
             for (path, size) in paths.iter().zip(names(&said).skip(2).step_by(3)) {
                 let size = size.to_str().and_then(|size| size.parse().ok()).filter(|size| *size > 0);
                 if has_marks(&worktree.join(path), size.unwrap_or(MARK).min(MARK)) {
-                    left.push(path.display().to_string());
+                    left.push(shown::name(path));
                 }
             }
         }
         if left.is_empty() {
             return Ok(());
         }
-        let shown = worktree.display();
+        let (shown, there) = (shown::name(worktree), shown::word(worktree));
+        // Without any of these they are of a merge that leaves no trace, such as that of a stash.
+        let (what, command) = under_way(worktree).unwrap_or(("a merge", ""));
+        let way = match command {
+            "" => format!("resolve them there, or leave it with `cd {there} && git reset --merge`"),
+            // Steps may come after this one, and the branch moves at the end.
+            "rebase" | "am" => goes_on(&there, command),
+            _ => format!("resolve them there, or leave it with `cd {there} && git {command} --abort`"),
+        };
         Err(GitError::Unusable {
-            message: format!("{shown} is in the middle of a merge, with conflicts in {}", left.join(", ")),
-            hint: format!(
-                "resolve them there, or leave the merge with `cd {shown} && git reset --merge`; then `aop retry --feature-id {feature}`"
-            ),
+            message: format!("{shown} is in the middle of {what}, with conflicts in {}", left.join(", ")),
+            hint: format!("{way}; then `aop retry --feature-id {feature}`"),
         })
     }
 
     /// Refuses a repository that nobody added. One without a commit git does not add, nor anything beside it.
     pub(super) async fn check_addable(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
-        let said = self.git(worktree, &["ls-files", "--others", "--exclude-standard", "-z"]).await?;
+        let said = self.bytes(worktree, &["ls-files", "--others", "--exclude-standard", "-z"]).await?;
         // All that is not added is a file, except for these.
-        let inside: Vec<&str> =
-            said.split_terminator('\0').filter_map(|name| name.strip_suffix('/')).collect();
+        let inside = names(&said).filter_map(|name| name.as_bytes().strip_suffix(b"/"));
+        let inside: Vec<&OsStr> = inside.map(OsStr::from_bytes).collect();
         match self.no_submodule(worktree, &inside).await {
             Some(name) => Err(own_repository(feature, worktree, name)),
             None => Ok(()),
@@ -57,34 +64,46 @@ impl Git {
     pub(super) async fn check_whole(&self, feature: &FeatureId, worktree: &Path) -> Result<(), GitError> {
         let changes = self.raw(worktree, &["diff", "--cached"]).await?;
         let added = changes.iter().filter(|change| change.mode == GITLINK && change.mode_before != GITLINK);
-        let added: Vec<_> = added.map(|change| change.path.to_string_lossy()).collect();
-        let added: Vec<&str> = added.iter().map(|name| &**name).collect();
+        let added: Vec<&OsStr> = added.map(|change| change.path.as_os_str()).collect();
         let Some(name) = self.no_submodule(worktree, &added).await else { return Ok(()) };
-        self.git(worktree, &["reset", "--quiet", "--", name]).await?;
+        let mut args = ["--literal-pathspecs", "reset", "--quiet", "--"].map(OsStr::new).to_vec();
+        args.push(name);
+        self.bytes(worktree, &args).await?;
         Err(own_repository(feature, worktree, name))
     }
 
     /// The first of these repositories that is none of the project's submodules.
-    async fn no_submodule<'a>(&self, worktree: &Path, names: &[&'a str]) -> Option<&'a str> {
+    async fn no_submodule<'a>(&self, worktree: &Path, names: &[&'a OsStr]) -> Option<&'a OsStr> {
         if names.is_empty() {
             return None;
         }
-        let known = ["config", "--file", ".gitmodules", "--get-regexp", r"^submodule\..*\.path$"];
+        let known = ["config", "--file", ".gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"];
         // Without that file there are none.
-        let known = self.git(worktree, &known).await.unwrap_or_default();
-        let known: Vec<&str> = known.lines().filter_map(|line| Some(line.split_once(' ')?.1)).collect();
+        let known = self.bytes(worktree, &known).await.unwrap_or_default();
+        // The key, a line break, then the path.
+        let known = known.split(|byte| *byte == 0);
+        let known = known.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\n').nth(1));
+        let known: Vec<&OsStr> = known.map(OsStr::from_bytes).collect();
         names.iter().copied().find(|name| !known.contains(name))
     }
 }
 
-fn own_repository(feature: &FeatureId, worktree: &Path, name: &str) -> GitError {
-    let shown = worktree.display();
+/// How a person ends what has several steps.
+pub(super) fn goes_on(there: &str, command: &str) -> String {
+    format!(
+        "resolve what is open there and go on with `cd {there} && git add -A && git {command} --continue`, or leave it with `cd {there} && git {command} --abort`"
+    )
+}
+
+fn own_repository(feature: &FeatureId, worktree: &Path, name: &OsStr) -> GitError {
+    let place = worktree.join(name);
+    let (shown, inner) = (shown::name(&place), shown::word(place.join(".git")));
     GitError::Unusable {
         message: format!(
-            "{shown}/{name} is a repository of its own: its files would not come along with the feature"
+            "{shown} is a repository of its own: its files would not come along with the feature"
         ),
         hint: format!(
-            "`rm -rf {shown}/{name}/.git` makes its files part of the feature; then `aop retry --feature-id {feature}`"
+            "`rm -rf -- {inner}` makes its files part of the feature; then `aop retry --feature-id {feature}`"
         ),
     }
 }
@@ -108,7 +127,7 @@ fn has_marks(path: &Path, least: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use crate::git::Git;
-    use crate::git::tests::{git, project};
+    use crate::git::tests::{git, obey, project, told};
     use aop_kernel::ids::FeatureId;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
@@ -127,13 +146,16 @@ mod tests {
         std::fs::write(folder.path().join(file), "ours").unwrap();
         git(folder.path(), &["add", "--all", "--", ":!.aop"]);
         git(folder.path(), &["commit", "-qm", "ours"]);
-        let merging = std::process::Command::new("git")
-            .args(["-c", "user.name=a", "-c", "user.email=a@b", "merge", "-q", "main"])
-            .current_dir(&worktree)
-            .output()
-            .unwrap();
-        assert!(!merging.status.success(), "there is a conflict");
+        collide(&worktree, &["merge", "-q", "main"]);
         (folder, projects_git, id, worktree)
+    }
+
+    /// A git that stops at a conflict.
+    fn collide(worktree: &std::path::Path, command: &[&str]) {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(command).current_dir(worktree);
+        let stopped = git.output().unwrap();
+        assert!(!stopped.status.success(), "there is a conflict: {stopped:?}");
     }
 
     #[tokio::test]
@@ -148,6 +170,67 @@ mod tests {
             assert_eq!(projects_git.head(&worktree).await.unwrap(), before);
             std::fs::write(worktree.join(file), "both\n<<<<<<<<no mark\n").unwrap();
             assert_ne!(projects_git.commit_all(&id, "built").await.unwrap(), before);
+        }
+    }
+
+    /// The commands of a hint, word for word.
+    fn commands(hint: &str) -> Vec<String> {
+        let commands = hint.split('`').skip(1).step_by(2).map(|command| format!("`{command}`"));
+        commands.filter(|command| !command.contains("aop retry")).collect()
+    }
+
+    /// A worktree that was left while this was under way, with a conflict.
+    async fn stopped_in(command: &[&str]) -> (tempfile::TempDir, Git, FeatureId, PathBuf) {
+        let (folder, projects_git, id, worktree) = in_conflict(OsStr::new("a")).await;
+        git(&worktree, &["merge", "--abort"]);
+        collide(&worktree, command);
+        (folder, projects_git, id, worktree)
+    }
+
+    #[tokio::test]
+    async fn whatever_a_worktree_is_in_the_middle_of_is_called_by_its_name_and_can_be_left_as_the_hint_says()
+    {
+        for (command, what) in [
+            (&["merge", "main"][..], "a merge"),
+            (&["rebase", "main"], "a rebase"),
+            (&["rebase", "--apply", "main"], "a rebase"),
+            (&["cherry-pick", "main"], "a cherry-pick"),
+            (&["revert", "main"], "a revert"),
+        ] {
+            let (folder, projects_git, id, worktree) = stopped_in(command).await;
+            if what == "a revert" {
+                // Git leaves one side of this as it is, without marks.
+                std::fs::write(worktree.join("a"), "<<<<<<< HEAD\n").unwrap();
+            }
+            let error = projects_git.commit_all(&id, "built").await.unwrap_err();
+            let (message, hint) = told(&error);
+            assert!(message.contains(&format!("in the middle of {what}, with conflicts in a")), "{message}");
+            obey(commands(hint).last().unwrap(), folder.path());
+            assert_eq!(git(&worktree, &["status", "--porcelain"]), "", "{hint}");
+            assert_eq!(git(&worktree, &["branch", "--show-current"]), "aop/checkout");
+            projects_git.commit_all(&id, "built").await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_rebase_that_was_resolved_and_not_ended_is_ended_as_the_hint_says() {
+        for is_resolved_first in [false, true] {
+            let (folder, projects_git, id, worktree) = stopped_in(&["rebase", "main"]).await;
+            if is_resolved_first {
+                std::fs::write(worktree.join("a"), "both").unwrap();
+            }
+            let error = projects_git.commit_all(&id, "built").await.unwrap_err();
+            let (message, hint) = told(&error);
+            assert!(message.contains("in the middle of a rebase"), "{message}");
+            std::fs::write(worktree.join("a"), "both").unwrap();
+            obey(&commands(hint)[0], folder.path());
+            let commit = projects_git.commit_all(&id, "built").await.unwrap();
+            assert_eq!(git(folder.path(), &["rev-parse", "aop/checkout"]), commit);
+            assert_eq!(git(folder.path(), &["show", "aop/checkout:a"]), "both");
+            assert_eq!(
+                git(folder.path(), &["merge-base", "main", &commit]),
+                git(folder.path(), &["rev-parse", "main"])
+            );
         }
     }
 
@@ -168,6 +251,33 @@ mod tests {
         git(&inner, &["commit", "-qm", "inner", "--allow-empty"]);
         let refused = projects_git.commit_all(&id, "built").await.unwrap_err().to_string();
         assert!(refused.contains("lib is a repository of its own"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn what_a_hint_says_about_a_repository_takes_away_that_one_and_does_nothing_else_whatever_its_name()
+    {
+        for name in ["my lib", "lib; touch owned; echo ", "lib`touch owned`", "lib\ntouch owned\n", "*"] {
+            for has_commit in [false, true] {
+                let (folder, projects_git, id) = project();
+                let worktree = projects_git.ensure_worktree(&id).await.unwrap();
+                let inner = worktree.join(name);
+                std::fs::create_dir(&inner).unwrap();
+                std::fs::write(inner.join("file"), "text").unwrap();
+                git(&inner, &["init", "-q"]);
+                if has_commit {
+                    git(&inner, &["add", "file"]);
+                    git(&inner, &["commit", "-qm", "inner"]);
+                }
+                let error = projects_git.commit_all(&id, "built").await.unwrap_err();
+                let (message, hint) = told(&error);
+                assert_eq!(message.lines().count(), 1, "{message}");
+                assert_eq!(hint.lines().count(), 1, "{hint}");
+                obey(hint, folder.path());
+                assert!(!folder.path().join("owned").exists(), "{hint}");
+                projects_git.commit_all(&id, "built").await.unwrap();
+                assert_eq!(std::fs::read_to_string(inner.join("file")).unwrap(), "text");
+            }
+        }
     }
 
     #[tokio::test]

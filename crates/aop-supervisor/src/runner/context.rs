@@ -171,7 +171,8 @@ impl Context {
     pub(crate) async fn worktree(&self, feature: &FeatureId) -> Result<PathBuf, Stop> {
         let base = self.store().document(Shelf::Sessions, self.base_key(feature)).await?;
         let base: Option<Base> = base.and_then(|base| serde_json::from_value(base).ok());
-        Ok(self.git.worktree_from(feature, base.as_ref()).await.map_err(Refusal::from)?)
+        let made = self.git.worktree_from(feature, base.as_ref()).await;
+        Ok(made.map_err(|error| Refusal::from(error.stopping(feature)))?)
     }
 
     fn base_key(&self, feature: &FeatureId) -> String {
@@ -266,14 +267,16 @@ impl Context {
         self.resting().insert(feature.clone(), Instant::now() + time);
     }
 
-    /// Waits until the next turn of a feature may begin; whether there was anything to wait for. A person who sends it on
-    /// is not kept waiting: then nothing has failed yet.
-    pub(super) async fn rested(&self, feature: &Feature) -> Result<bool, Stop> {
-        let until = self.resting().get(&feature.id).copied();
-        let Some(until) = until.filter(|_| feature.work.failures > 0) else { return Ok(false) };
-        self.until_stopped(&feature.id, tokio::time::sleep_until(until)).await?;
-        self.resting().remove(&feature.id);
-        Ok(true)
+    /// When the next turn of a feature may begin, if that is not yet. A person who sends it on is not kept waiting: then
+    /// nothing has failed yet.
+    pub(super) fn rests_until(&self, feature: &Feature) -> Option<Instant> {
+        let mut resting = self.resting();
+        let until = resting.get(&feature.id).copied()?;
+        if feature.work.failures > 0 && Instant::now() < until {
+            return Some(until);
+        }
+        resting.remove(&feature.id);
+        None
     }
 
     fn resting(&self) -> MutexGuard<'_, HashMap<FeatureId, Instant>> {

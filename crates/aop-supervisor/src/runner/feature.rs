@@ -18,6 +18,7 @@ use aop_kernel::tools::runner_request;
 use aop_kernel::{ErrorCode, Refusal};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often in a row a feature may turn out to have moved on before something must be wrong.
 const MAX_STALE: u32 = 20;
@@ -26,10 +27,22 @@ const MAX_STALE: u32 = 20;
 pub(super) enum Outcome {
     /// There is nothing to do for the feature now.
     Resting,
+    /// Its engine has failed, and is not to be tried again before this moment. The feature is still held (its version).
+    RestingUntil(Instant, u64),
     /// It is not for this run as it stands (its version).
     Left(Left, u64),
     /// The run cannot go on.
     Broken(Refusal),
+}
+
+/// What became of a step.
+enum Taken {
+    /// It was taken, or has to be decided anew.
+    Now,
+    /// It is to be taken at this moment.
+    Later(Instant),
+    /// Another runner should take it.
+    Left(Left),
 }
 
 /// Works on a feature.
@@ -57,14 +70,15 @@ pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
             Err(Stop::Stale) => {
                 let refusal =
                     Refusal::new(ErrorCode::Internal, "the feature keeps moving on while it is worked on");
-                block(context, &feature, &refusal).await.map(|()| None)
+                block(context, &feature, &refusal).await.map(|()| Taken::Now)
             }
-            Err(Stop::Feature(refusal)) => block(context, &feature, &refusal).await.map(|()| None),
+            Err(Stop::Feature(refusal)) => block(context, &feature, &refusal).await.map(|()| Taken::Now),
             other => other,
         };
         match result {
-            Ok(None) => stale = 0,
-            Ok(Some(left)) => return Outcome::Left(left, feature.version),
+            Ok(Taken::Now) => stale = 0,
+            Ok(Taken::Later(until)) => return Outcome::RestingUntil(until, feature.version),
+            Ok(Taken::Left(left)) => return Outcome::Left(left, feature.version),
             Err(Stop::Lost) => return Outcome::Left(Left::Held, feature.version),
             Err(Stop::Cut) => return Outcome::Resting,
             Err(stop @ (Stop::Run(_) | Stop::Feature(_) | Stop::Stale)) => {
@@ -75,28 +89,32 @@ pub(super) async fn work_on(context: &Arc<Context>, id: &FeatureId) -> Outcome {
 }
 
 /// Takes a step, or says why another runner should.
-async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<Option<Left>, Stop> {
+async fn take_if_ours(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<Taken, Stop> {
     let gone = match context.whose(feature, &step).await? {
         Whose::Ours => None,
         Whose::OursNow(gone) => Some(gone),
-        Whose::Left(left) => return Ok(Some(left)),
+        Whose::Left(left) => return Ok(Taken::Left(left)),
     };
     match context.lease.hold(&feature.id).await? {
         Hold::Still => {}
         // It may have moved on before it was ours: look again.
-        Hold::Now => return Ok(None),
-        Hold::No => return Ok(Some(Left::Held)),
+        Hold::Now => return Ok(Taken::Now),
+        Hold::No => return Ok(Taken::Left(Left::Held)),
     }
     if feature.work.turns == 0 {
-        context.git.check_unused(&feature.id).await.map_err(Refusal::from)?;
+        let unused = context.git.check_unused(&feature.id).await;
+        unused.map_err(|error| Refusal::from(error.stopping(&feature.id)))?;
     }
     let settled = context.settle(feature, gone).await?;
     let sent_back = settled == Settled::WorkIsMissing && send_back(context, feature).await?;
     context.move_in(feature).await?;
     if sent_back {
-        return Ok(None);
+        return Ok(Taken::Now);
     }
-    take(context, feature, step).await.map(|()| None)
+    if let (Step::Turn { .. }, Some(until)) = (&step, context.rests_until(feature)) {
+        return Ok(Taken::Later(until));
+    }
+    take(context, feature, step).await.map(|()| Taken::Now)
 }
 
 /// Nobody can judge what is not here: the builder has to do it again. False when it is the builder's turn anyway.
@@ -114,10 +132,6 @@ async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(
     match step {
         Step::Rest => Ok(()),
         Step::Turn { claim, reply_to } => {
-            if context.rested(feature).await? {
-                // Much may have happened meanwhile: look again.
-                return Ok(());
-            }
             let (work, phase) = (&feature.work, feature.status);
             // Who has had a turn in this phase is through its gate, and only waits for what it asked.
             let is_through = reply_to.is_some() && work.phase == Some(phase) && work.attempt > 0;

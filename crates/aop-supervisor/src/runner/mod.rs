@@ -1,5 +1,5 @@
 //! The loop: features that can be worked on get a task each, up to a limit; those that wait cost nothing. Every commit,
-//! of this process or another, wakes it; so does the next deadline of a question.
+//! of this process or another, wakes it; so do the next deadline of a question and the end of a feature's rest.
 
 mod context;
 mod feature;
@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use whose::Left;
 
 /// Something worth showing that is no event of the log.
@@ -94,7 +95,10 @@ pub struct Runner {
     tasks: JoinSet<(FeatureId, Outcome)>,
     /// Features that could be worked on, and are not for this run.
     left: BTreeMap<FeatureId, Left>,
-    /// What people were told of them.
+    /// Features whose engine failed, and when it is tried again. They have no task, which others may need meanwhile; but
+    /// they stay held: another runner knows nothing of the wait, and would try at once.
+    resting: BTreeMap<FeatureId, Instant>,
+    /// What people were told of those that were left.
     told: BTreeMap<FeatureId, String>,
     seen: u64,
 }
@@ -105,6 +109,9 @@ const ENDING: Duration = Duration::from_secs(3);
 
 /// So long a store may take to say that the run still holds its lease before people are told.
 const SLOW: Duration = Duration::from_secs(3);
+
+/// So long the loop sleeps at most when nothing happens.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// How soon a feature that another runner held is tried again: that it was let go is no commit.
 const HELD: Duration = Duration::from_secs(1);
@@ -128,6 +135,7 @@ impl Runner {
             ready: VecDeque::new(),
             tasks: JoinSet::new(),
             left: BTreeMap::new(),
+            resting: BTreeMap::new(),
             told: BTreeMap::new(),
             seen: 0,
         }
@@ -196,6 +204,7 @@ impl Runner {
             self.context.store().expire().await?;
             self.notice_changes().await?;
             self.context.write_bases(std::mem::take(&mut self.fresh)).await?;
+            self.wake_rested();
             self.start_tasks();
             if let Some(reason) = self.reason_to_end() {
                 return Ok(reason);
@@ -223,7 +232,7 @@ impl Runner {
     /// Why the run ends now, if it does: nothing is left for any runner, or only what waits for a person or for a
     /// runner that is not there.
     fn reason_to_end(&self) -> Option<Reason> {
-        if !self.tasks.is_empty() || !self.ready.is_empty() {
+        if !self.tasks.is_empty() || !self.ready.is_empty() || !self.resting.is_empty() {
             return None;
         }
         let waits = self.known.values().any(|feature| feature.status == Status::AwaitingInput);
@@ -255,6 +264,9 @@ impl Runner {
         for id in self.context.lease.keep_all().await? {
             self.context.show(Notice::Warning(format!("another runner has {id}; the work on it stops here")));
             self.context.interrupt(&id);
+            if self.resting.remove(&id).is_some() {
+                self.look_at(id);
+            }
         }
         if !self.left.is_empty() {
             let store = self.context.store();
@@ -267,18 +279,36 @@ impl Runner {
 
     /// Features that were left alone for such a reason are tried again.
     fn look_again(&mut self, wanted: impl Fn(&Left) -> bool) {
-        let again = self.left.iter().filter(|(id, left)| wanted(left) && !self.ready.contains(id));
+        let again = self.left.iter().filter(|(_, left)| wanted(left));
         let again: Vec<FeatureId> = again.map(|(id, _)| id.clone()).collect();
-        self.ready.extend(again);
+        again.into_iter().for_each(|id| self.look_at(id));
     }
 
-    /// How long until a question is due.
+    /// Features whose time has come are tried again.
+    fn wake_rested(&mut self) {
+        let now = Instant::now();
+        let rested = self.resting.iter().filter(|(_, until)| **until <= now);
+        let rested: Vec<FeatureId> = rested.map(|(id, _)| id.clone()).collect();
+        rested.into_iter().for_each(|id| self.look_at(id));
+    }
+
+    /// A feature gets a task when it is its turn.
+    fn look_at(&mut self, id: FeatureId) {
+        if !self.ready.contains(&id) {
+            self.ready.push_back(id);
+        }
+    }
+
+    /// How long until a question is due or a feature has rested. Those that have, and wait for a task, need no timer.
     async fn until_deadline(&self) -> Result<Duration, Refusal> {
+        let rests = self.resting.iter().filter(|(id, _)| !self.ready.contains(id)).map(|(_, until)| *until);
+        let now = Instant::now();
+        let rest = rests.min().map_or(LONGEST, |until| until.saturating_duration_since(now));
         let store = self.context.store();
-        let Some(deadline) = store.next_deadline().await? else { return Ok(Duration::from_secs(3600)) };
+        let Some(deadline) = store.next_deadline().await? else { return Ok(rest.min(LONGEST)) };
         let now = store.now().await?;
         let left = u64::try_from(deadline.as_millis() - now.as_millis()).unwrap_or_default();
-        Ok(Duration::from_millis(left.min(3_600_000) + 1))
+        Ok(rest.min(Duration::from_millis(left + 1)).min(LONGEST))
     }
 
     async fn read_all(&mut self) -> Result<(), Refusal> {
@@ -312,6 +342,10 @@ impl Runner {
         }
         if !is_ready(&feature) {
             self.left.remove(&id);
+            if self.resting.remove(&id).is_some() {
+                // What cannot be given back runs out by itself.
+                let _ = self.context.lease.let_go(&id).await;
+            }
         }
         if feature.status.is_terminal() {
             self.known.remove(&id);
@@ -322,8 +356,8 @@ impl Runner {
         if is_ready(&feature) && feature.work.turns == 0 && self.unbegun.insert(id.clone()) {
             self.fresh.push(id.clone());
         }
-        if is_ready(&feature) && !self.context.is_busy(&id) && !self.ready.contains(&id) {
-            self.ready.push_back(id.clone());
+        if is_ready(&feature) && !self.context.is_busy(&id) {
+            self.look_at(id.clone());
         }
         self.known.insert(id, feature);
         Ok(())
@@ -333,12 +367,15 @@ impl Runner {
         while self.tasks.len() < self.context.settings.max_parallel {
             let Some(id) = self.ready.pop_front() else { return };
             self.left.remove(&id);
+            self.resting.remove(&id);
             self.context.begin_task(&id);
             let context = Arc::clone(&self.context);
             self.tasks.spawn(async move {
                 let outcome = work_on(&context, &id).await;
-                // What cannot be given back runs out by itself.
-                let _ = context.lease.let_go(&id).await;
+                if !matches!(outcome, Outcome::RestingUntil(..)) {
+                    // What cannot be given back runs out by itself.
+                    let _ = context.lease.let_go(&id).await;
+                }
                 (id, outcome)
             });
         }
@@ -351,20 +388,23 @@ impl Runner {
         let (id, outcome) = joined
             .map_err(|error| Refusal::new(ErrorCode::Internal, format!("a feature's task broke: {error}")))?;
         self.context.end_task(&id);
-        let left_at = match outcome {
+        let seen_at = match &outcome {
             Outcome::Resting => None,
-            Outcome::Left(left, version) => Some((left, version)),
-            Outcome::Broken(refusal) => return Err(refusal),
+            Outcome::RestingUntil(_, version) | Outcome::Left(_, version) => Some(*version),
+            Outcome::Broken(refusal) => return Err(refusal.clone()),
         };
+        if let Outcome::RestingUntil(until, _) = &outcome {
+            self.resting.insert(id.clone(), *until);
+        }
         // What happened to it while its task was ending has to be seen too.
         let Some(feature) = self.context.store().feature(id).await? else { return Ok(()) };
-        match left_at {
-            Some((left, version)) if feature.version == version => {
-                self.leave(&feature.id, left);
-                Ok(())
-            }
-            _ => self.see(feature).await,
+        if seen_at != Some(feature.version) {
+            return self.see(feature).await;
         }
+        if let Outcome::Left(left, _) = outcome {
+            self.leave(&feature.id, left);
+        }
+        Ok(())
     }
 
     /// Another runner is to do this one; where none can, people are told, once.

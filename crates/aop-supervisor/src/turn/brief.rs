@@ -157,7 +157,7 @@ pub(super) async fn reply(turn: &Turn<'_>, question: &Question) -> Result<Reply,
         Some(answer) => (ReplyKind::Answered, answer),
         None => (ReplyKind::Unanswered, Value::Null),
     };
-    let said = words::ending(question, secret.as_ref()).unwrap_or_default();
+    let said = words::ending_before_a_turn(question, secret.as_ref()).unwrap_or_default();
     Ok(Reply {
         question_id: question.id.to_string(),
         call_id: question.asked.engine_ref.as_ref().and_then(|engine| engine.call_id.clone()),

@@ -184,8 +184,8 @@ impl Turn<'_> {
         if self.role == Role::Builder || self.role == Role::Qa {
             let summary = result.get("summary").and_then(Value::as_str).unwrap_or("work");
             let message = format!("{}: {}", self.feature.id, aop_kernel::log::one_line(summary));
-            commit =
-                Some(self.context.git.commit_all(&self.feature.id, &message).await.map_err(Refusal::from)?);
+            let made = self.context.git.commit_all(&self.feature.id, &message).await;
+            commit = Some(made.map_err(|error| Refusal::from(error.stopping(&self.feature.id)))?);
         }
         let key = format!("{}/{}", self.feature.id, result_name(self.role));
         let document = json!({"claim": self.claim, "result": result, "commit": commit});

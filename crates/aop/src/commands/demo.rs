@@ -18,6 +18,7 @@ use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{QuestionPage, Service};
 use aop_supervisor::{Reason, RunEnd, Takeover, Worktrees};
+use aop_turn::command::shell_quoted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -227,7 +228,11 @@ fn report(session: &Session, root: &Path, end: &RunEnd, worktrees: Worktrees) ->
     ] {
         text.push_str(&format!("  {path}  {}\n", dim(what)));
     }
-    text.push_str(&format!("\n{}\n  {}\n", bold("Try next"), green(&format!("cd {}", root.display()))));
+    text.push_str(&format!(
+        "\n{}\n  {}\n",
+        bold("Try next"),
+        green(&format!("cd {}", shell_quoted(&root.display().to_string())))
+    ));
     let is_ready = |feature: &FeatureRecord| {
         feature.feature_id.as_str() == "checkout" && feature.status == Status::ReadyToMerge
     };

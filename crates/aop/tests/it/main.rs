@@ -46,6 +46,7 @@ mod run_chaos;
 mod run_crash;
 mod run_git;
 mod run_merge;
+mod run_rests;
 mod run_rules;
 mod run_scale;
 mod run_support;

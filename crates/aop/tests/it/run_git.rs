@@ -357,3 +357,27 @@ fn an_interrupted_merge_that_conflicts_by_now_changes_nothing_and_says_how_to_go
     git(&project, &[&by_hand[..], &["--quiet", "-X", "ours"]].concat());
     assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
 }
+
+#[test]
+fn what_a_cancelled_feature_leaves_behind_goes_as_the_page_on_running_says() {
+    let (project, _) = parked();
+    std::fs::write(project.path(".aop/worktrees/shop/readme.txt"), "changed").unwrap();
+    std::fs::write(project.path(".aop/worktrees/shop/new.txt"), "new").unwrap();
+    project.run(&["cancel", "--feature-id", "shop"]).data();
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/running.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, item) = page.split_once("- `.aop/worktrees/<id>` of a feature that was cancelled").unwrap();
+    let (item, _) = item.split_once("\n- ").unwrap();
+    let commands: Vec<&str> = item.split('`').skip(1).step_by(2).collect();
+    assert_eq!(commands.len(), 4, "{commands:?}");
+    for command in commands {
+        let command = command.replace("<id>", "shop");
+        let mut shell = std::process::Command::new("sh");
+        let ran = finish(shell.args(["-c", &command]).current_dir(project.root()));
+        assert_eq!(ran.code, Some(0), "{command}: {ran:?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(project.path(".aop/worktrees")).unwrap().flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert_eq!(git(&project, &["branch", "--list", "aop/*"]), "");
+    project.assert_healthy();
+}

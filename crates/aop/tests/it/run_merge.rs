@@ -2,7 +2,7 @@
 
 use crate::run_git::head;
 use crate::run_rules::spec;
-use crate::run_support::{Running, built, git, script, workshop};
+use crate::run_support::{Running, built, git, pass, script, workshop};
 use crate::support::Project;
 use serde_json::json;
 
@@ -119,6 +119,31 @@ fn a_merge_that_is_finished_takes_no_work_of_a_person_and_says_how_to_go_on() {
     assert_ne!(head(&project, "main"), before);
     assert!(said[2].contains("+mine"), "{said:?}");
     assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "one\ntwo\n");
+}
+
+#[test]
+fn a_feature_whose_branch_is_gone_is_built_and_merged_as_the_hint_says() {
+    let project = ready_with("work.txt", "one\n");
+    git(&project, &["worktree", "remove", "--force", ".aop/worktrees/shop"]);
+    git(&project, &["branch", "--quiet", "-D", "aop/shop"]);
+    let refused = project.run(&MERGE).refused("unsupported_operation", 1);
+    let hint = refused["details"]["hint"].as_str().unwrap();
+    let [back, run, merge] = hint.split('`').skip(1).step_by(2).collect::<Vec<_>>()[..] else {
+        panic!("{hint}")
+    };
+    let back = back.replacen("aop ", &format!("{} ", crate::support::binary()), 1);
+    let mut command = std::process::Command::new("sh");
+    let ran = crate::support::finish(command.args(["-c", &back]).current_dir(project.root()));
+    assert_eq!(ran.code, Some(0), "{back}: {ran:?}");
+    assert_eq!((run, merge), ("aop run", "aop merge --feature-id shop"));
+    let write = json!({"write": {"path": "work.txt", "text": "two\n"}});
+    // Their sessions go on behind what they have done.
+    let steps = json!({"builder": [built(), built(), write, built()], "qa": [pass(), pass()]});
+    script(&project, "shop", &steps);
+    let (code, lines) = Running::start(&project, &[]).end();
+    assert_eq!(code, Some(0), "{lines:?}");
+    assert_eq!(project.run(&MERGE).data()["merge_commit"], head(&project, "main"));
+    assert_eq!(std::fs::read_to_string(project.path("work.txt")).unwrap(), "two\n");
 }
 
 #[test]

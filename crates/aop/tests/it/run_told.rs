@@ -126,6 +126,23 @@ fn a_question_that_held_nobody_up_and_expired_stops_nobody_in_words_either() {
 }
 
 #[test]
+fn whoever_is_sent_on_after_nobody_answered_is_not_told_to_stop() {
+    let project = workshop(ROOM);
+    let late = json!({"ask": {"prompt": "Which?", "timeout_ms": 1000}});
+    script(&project, "shop", &json!({"builder": [late, built()]}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3), "nobody answers");
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    let files = crate::support::tree(&project.path(".aop/scripted/sessions")).into_iter();
+    let told: String = files.map(|(_, file)| String::from_utf8(file).unwrap()).collect();
+    assert!(
+        told.contains("EXPIRED: nobody answered in time") && told.contains("go on without an answer"),
+        "{told}"
+    );
+    assert!(!told.contains("End your turn"), "{told}");
+}
+
+#[test]
 fn a_secret_that_held_nobody_up_reaches_its_asker_and_is_forgotten() {
     // At the latest by the role's next turn: also when the run is killed as soon as the reading is committed.
     for point in [None, Some("turn_ended")] {

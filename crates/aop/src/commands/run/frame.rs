@@ -21,6 +21,8 @@ pub(super) struct Picture {
     pub(super) questions: Vec<Question>,
     /// What each worker said last.
     pub(super) said: BTreeMap<FeatureId, String>,
+    /// How a command elsewhere has to name the project, where it would not be found from this folder.
+    pub(super) elsewhere: Option<String>,
 }
 
 /// How the person who looks at it answers.
@@ -75,7 +77,7 @@ impl Picture {
         for (place, question) in self.questions.iter().take(QUESTIONS).enumerate() {
             // The key opens the first.
             let way = if way == Way::Key && place > 0 { Way::Command } else { way };
-            let asked = asked(question, columns, way);
+            let asked = asked(question, columns, way, self.elsewhere.as_deref());
             // A second one leaves the table some room.
             if place > 0 && lines.len() + gap + asked.len() + 1 + gap + TABLE > left {
                 break;
@@ -187,14 +189,15 @@ fn head(question: &Question, columns: usize) -> String {
     format!("{} {}  {}  {}", yellow("?"), bold(&cut(id, room(&told).max(2))), yellow(kind), dim(&told))
 }
 
-fn asked(question: &Question, columns: usize, way: Way) -> Vec<String> {
+fn asked(question: &Question, columns: usize, way: Way, elsewhere: Option<&str>) -> Vec<String> {
     let head = head(question, columns);
     let prompt = format!("  {}", clean(&cut(&question.asked.prompt, columns.saturating_sub(4))));
+    let short = elsewhere.map_or("aop answer".to_owned(), |root| format!("aop --project {root} answer"));
     let whole =
-        format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id);
+        format!("{short} --feature-id {} --question-id {} --answer …", question.feature_id, question.id);
     // Half a command is of no use to anybody; the short one walks through all that waits.
     let fits = |line: &dyn Fn(&str) -> String| {
-        Some(line(&whole)).filter(|line| seen(line) < columns).unwrap_or_else(|| line("aop answer"))
+        Some(line(&whole)).filter(|line| seen(line) < columns).unwrap_or_else(|| line(&short))
     };
     let key = |command: &str| {
         format!("  {} {}", bold("press a"), dim(&format!("here, or `{command}` in another terminal")))
@@ -292,10 +295,12 @@ mod tests {
 
     #[test]
     fn the_view_says_where_its_key_and_where_a_command_is_typed() {
-        let told = |columns| asked(&question("shop"), columns, Way::Key)[2].clone();
+        let told = |columns| asked(&question("shop"), columns, Way::Key, None)[2].clone();
         assert_eq!(told(80), "  press a here, or `aop answer` in another terminal");
         assert!(
             told(140).contains("or `aop answer --feature-id shop --question-id q_01JA0000000000000000000000")
         );
+        let far = asked(&question("shop"), 80, Way::Key, Some("/tmp/demo"))[2].clone();
+        assert_eq!(far, "  press a here, or `aop --project /tmp/demo answer` in another terminal");
     }
 }

@@ -10,7 +10,7 @@ use crate::output::question::{above_prompt, too_late};
 use crate::output::style::{bold, clean, dim, yellow};
 use crate::output::table::fit;
 use crate::output::{has_room, say, talk};
-use crate::project::operation_id;
+use crate::project::{Project, operation_id};
 use crate::prompt::{self, Ended, Typing};
 use aop_kernel::event::{Event, Recorded};
 use aop_kernel::feature::FeatureRecord;
@@ -23,9 +23,11 @@ use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{EventPage, FeaturePage, QuestionPage, Service, Store};
 use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
+use aop_turn::command::shell_quoted;
 use crossterm::event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -65,12 +67,20 @@ enum Message {
 pub(crate) struct Watched<'a> {
     pub(crate) service: &'a Service,
     pub(crate) info: &'a RunInfo,
+    pub(crate) root: &'a Path,
     /// The last event before the run.
     pub(crate) after: u64,
     pub(crate) bell: bool,
     pub(crate) answers: Answers,
     /// Stops the run.
     pub(crate) stop: watch::Sender<bool>,
+}
+
+/// How the project is named where whoever opens another terminal in this folder would not find it.
+fn elsewhere(root: &Path) -> Option<String> {
+    let found = std::env::current_dir().ok().and_then(|here| Project::above(&here));
+    let is_found = found.is_some_and(|found| found.canonicalize().ok() == root.canonicalize().ok());
+    (!is_found).then(|| shell_quoted(&root.display().to_string()))
 }
 
 impl Live {
@@ -89,7 +99,7 @@ impl Live {
             keys: (watched.answers == Answers::Person && prompt::possible()).then(Keys::default),
             bell: watched.bell,
             answers: watched.answers,
-            picture: Picture::default(),
+            picture: Picture { elsewhere: elsewhere(watched.root), ..Picture::default() },
             left_open: Vec::new(),
         };
         let (alive, ended) = oneshot::channel();
@@ -332,6 +342,7 @@ impl View {
             Message::End => Vec::new(),
             Message::State(mut picture) => {
                 picture.said = std::mem::take(&mut self.picture.said);
+                picture.elsewhere = self.picture.elsewhere.take();
                 self.picture = *picture;
                 Vec::new()
             }

@@ -195,7 +195,8 @@ pub(crate) async fn conduct(
     };
     let view = match show {
         Show::Table { bell, answers } => {
-            let watched = live::Watched { service: &service, info: &lease.info, after, bell, answers, stop };
+            let (info, root) = (&lease.info, session.project.root.as_path());
+            let watched = live::Watched { service: &service, info, root, after, bell, answers, stop };
             View::Live(live::Live::start(watched, shown))
         }
         Show::Lines => View::Lines(lines::Lines::start(&service, &lease.info, after, shown)),
