@@ -111,7 +111,11 @@ fn takes_text(asked: &Asked) -> bool {
 
 /// Reads VALUE the way the question expects it: text, JSON, or whichever it is when nothing is expected.
 fn read_value(text: &str, question: Option<&Question>) -> Result<Value, Refusal> {
-    let as_text = || Value::String(text.strip_suffix('\n').unwrap_or(text).to_owned());
+    // The end of the last line is not of the answer, also as other systems write it.
+    let as_text = || {
+        let line = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n'));
+        Value::String(line.unwrap_or(text).to_owned())
+    };
     let Some(question) = question else { return Ok(as_text()) };
     let parsed = aop_ask::json::read_plainly(text.as_bytes());
     let not_json = |error: &str| {

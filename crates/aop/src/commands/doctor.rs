@@ -126,8 +126,8 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
         Ok(stale) => {
             let first = stale.first().map(|path| path.display().to_string()).unwrap_or_default();
             let behind = match stale.len() {
-                1 => "1 file is behind,".to_owned(),
-                count => format!("{count} files are behind, first"),
+                1 => "1 file does not show what the store holds,".to_owned(),
+                count => format!("{count} files do not show what the store holds, first"),
             };
             Check::bad(NAME, format!("{behind} {first}: run `aop doctor --repair`"))
         }

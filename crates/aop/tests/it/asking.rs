@@ -166,10 +166,21 @@ fn the_same_operation_gets_the_answer_to_the_question_as_a_person_asked_it_last(
     change("withdraw", &second);
     let told = wait(asking);
     assert!(told.code == Some(3) && told.stdout.contains(second.as_str().unwrap()), "{told:?}");
-    let third = change("reopen", &second);
-    project.answer_to(&json!({"feature_id": first["feature_id"], "question_id": third}), "yes").data();
+    // Whoever has the first command still at hand uses it again.
+    let third = change("reopen", &first["question_id"]);
+    let asking = ask(&project, &args);
+    change("withdraw", &third);
+    assert!(wait(asking).stdout.contains(third.as_str().unwrap()), "an open one is waited for");
+    let fourth = change("reopen", &second);
+    project.answer_to(&json!({"feature_id": first["feature_id"], "question_id": fourth}), "yes").data();
+    let fifth = change("reopen", &first["question_id"]);
+    change("withdraw", &fifth);
     let told = wait(ask(&project, &args)).data();
-    assert_eq!((&told["question_id"], &told["answer"]), (&third, &json!("yes")));
+    assert_eq!(
+        (&told["question_id"], &told["answer"]),
+        (&fourth, &json!("yes")),
+        "an answer is not lost again"
+    );
 }
 
 #[test]

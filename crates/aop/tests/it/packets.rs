@@ -59,6 +59,24 @@ fn an_invalid_record_is_reported_and_never_overwritten_unless_it_is_moved_aside(
 }
 
 #[test]
+fn an_answer_that_comes_after_another_record_is_not_said_to_be_there() {
+    let project = project_with("init.json");
+    let asking = ["first", "second"].map(|operation| {
+        let asking = project.spawn(&["packet", "ask", "step.json", "--operation-id", operation]);
+        (asking, project.opened_question_after(usize::from(operation == "second")))
+    });
+    let [(first, one), (second, two)] = asking;
+    project.answer_to(&one, r#"{"platform": "Web"}"#).data();
+    assert_eq!(wait(first).data().get("unwritten"), None);
+    project.answer_to(&two, r#"{"platform": "Print"}"#).data();
+    let late = wait(second);
+    assert_eq!((&late.data()["gate"], &late.data()["unwritten"]), (&json!("open"), &two["question_id"]));
+    assert!(late.stderr.contains("was not written there"), "{late:?}");
+    let record: Value = serde_json::from_slice(&std::fs::read(project.path("init.json")).unwrap()).unwrap();
+    assert_eq!(record["answers"]["platform"], "Web");
+}
+
+#[test]
 fn a_gate_nobody_answers_stays_blocked() {
     let project = project_with("init.json");
     let run = wait(project.spawn(&["packet", "ask", "step.json", "--timeout", "1s"]));

@@ -241,7 +241,7 @@ impl Hook {
 
     fn end(&self, question: &Question) -> Result<Decision, Refusal> {
         let secret = self.session.wait(self.session.store().reveal(question.id.clone()))?;
-        let told = words::ending(question, secret.as_ref()).unwrap_or_default();
+        let told = words::ending_before_a_turn(question, secret.as_ref()).unwrap_or_default();
         // An answer whose secret is gone is none: the words say so.
         let whole = question.whole_answer(secret.as_ref());
         let (QuestionState::Answered { resolution, .. }, Some(answer)) = (&question.state, whole) else {

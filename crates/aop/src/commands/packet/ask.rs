@@ -1,7 +1,7 @@
 //! `aop packet ask`: opens a gate by asking a human. The question is durable; its answer becomes the record at
 //! `answer_path`, which is written once and never over something else.
 
-use super::{locate, told};
+use super::{Asked, locate, told};
 use crate::asking::{Asking, Waited, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
@@ -38,7 +38,7 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
     let project = Project::find(global)?;
     let packet = load(&args.file, "an instruction packet", Packet::parse)?;
-    let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None, None)) };
+    let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None, Asked::default())) };
     let place = locate(&project, &args.file, gate)?;
     match packet.judge(place.read()?.as_deref()) {
         GateState::Missing => {}
@@ -46,7 +46,7 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             let aside = place.move_aside()?;
             talk(&format!("moved the old record to {}", aside.display()));
         }
-        state => return Ok(told(&state, Some(gate), None)),
+        state => return Ok(told(&state, Some(gate), Asked::default())),
     }
     let session = project.open()?;
     let prompt = format!("Before the next step: {}", gate.spec.topic());
@@ -65,19 +65,19 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             if question.is_none() {
                 std::mem::forget(session);
             }
-            let operation = Some(&asking.operation);
-            return Ok(told(&GateState::Missing, Some(gate), operation).exit(INTERRUPTED));
+            let asked = Asked { operation: Some(&asking.operation), unwritten: None };
+            return Ok(told(&GateState::Missing, Some(gate), asked).exit(INTERRUPTED));
         }
     };
     let operation = Some(&asking.operation);
     let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
     else {
-        return Ok(told(&GateState::Missing, Some(gate), operation));
+        return Ok(told(&GateState::Missing, Some(gate), Asked { operation, unwritten: None }));
     };
     // Looked up again: the project may have changed while the human thought.
     let place = locate(&session.project, &args.file, gate)?;
+    let record = answer_record(gate, answer, *at, by)?;
     if place.read()?.is_none() {
-        let record = answer_record(gate, answer, *at, by)?;
         // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
         let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
         let is_new = place.write_new(&record)?;
@@ -86,5 +86,16 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             closed.delivered(&session)?;
         }
     }
-    Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate), operation))
+    let stands = place.read()?;
+    let state = packet.judge(stands.as_deref());
+    let id = &closed.question.id;
+    let unwritten = stands.is_some_and(|stands| stands != record).then_some(id);
+    if unwritten.is_some() {
+        talk(&format!(
+            "another record stands at {} already and was left alone: the answer to {id} was not written there (`aop \
+             questions --status answered` shows it)",
+            gate.answer_path
+        ));
+    }
+    Ok(told(&state, Some(gate), Asked { operation, unwritten }))
 }

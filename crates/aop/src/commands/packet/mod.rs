@@ -9,7 +9,7 @@ use crate::output::{CommandResult, Reply};
 use crate::project::Project;
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_ask::violation::render;
-use aop_kernel::ids::OperationId;
+use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::{Envelope, Refusal};
 use aop_supervisor::Place;
 use clap::Subcommand;
@@ -59,7 +59,7 @@ fn check(global: &Global, file: &Path) -> CommandResult {
             (packet.judge(place.read()?.as_deref()), Some(gate))
         }
     };
-    Ok(told(&state, gate, None))
+    Ok(told(&state, gate, Asked::default()))
 }
 
 /// Where a gate's record has to stand.
@@ -68,8 +68,17 @@ fn locate(project: &Project, file: &Path, gate: &Gate) -> Result<Place, Refusal>
         .map_err(|violation| super::spec::invalid(file, "an instruction packet", vec![violation]))
 }
 
-/// The state of a gate, for programs and for people, and under which operation somebody was asked.
-fn told(state: &GateState, gate: Option<&Gate>, asked: Option<&OperationId>) -> Reply {
+/// What became of asking.
+#[derive(Default)]
+struct Asked<'a> {
+    /// Under which operation somebody was asked.
+    operation: Option<&'a OperationId>,
+    /// Whose answer is not the record, because another stood there first.
+    unwritten: Option<&'a QuestionId>,
+}
+
+/// The state of a gate, for programs and for people.
+fn told(state: &GateState, gate: Option<&Gate>, asked: Asked<'_>) -> Reply {
     let answer_path = gate.map(|gate| gate.answer_path.as_str());
     let path = bold(&clean(answer_path.unwrap_or_default()));
     let (mut data, text, exit) = match state {
@@ -96,8 +105,11 @@ fn told(state: &GateState, gate: Option<&Gate>, asked: Option<&OperationId>) -> 
             3,
         ),
     };
-    if let Some(operation) = asked {
+    if let Some(operation) = asked.operation {
         data["operation_id"] = json!(operation);
+    }
+    if let Some(question) = asked.unwritten {
+        data["unwritten"] = json!(question);
     }
     Reply::ok(Envelope::success(&data), text).exit(exit)
 }
