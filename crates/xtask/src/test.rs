@@ -21,6 +21,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
         tests(
             &format!("not {} and not {} and not test(postgres){slow}", engines::REAL, browser::BROWSER),
             &skipped.collect::<Vec<_>>(),
+            Pace::Brisk,
         )?;
         println!(
             "left out: the lints, the campaign of faults, the real agent programs, the browser, PostgreSQL, and"
@@ -32,6 +33,7 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     tests(
         &format!("not {} and not {}", engines::REAL, browser::BROWSER),
         &["--skip", "real_", "--skip", "browser_"],
+        Pace::Steady,
     )?;
     chaos::proven("sqlite", 0.33)?;
     bench::short()?;
@@ -39,10 +41,22 @@ pub(crate) fn run(quick: bool) -> Result<()> {
     engines::run(&EngineTests::default())
 }
 
+/// How many tests run at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// As many as there are cores: some of them start a dozen processes.
+    Steady,
+    /// Twice as many: most of the quick ones wait for processes and clocks more than they compute.
+    Brisk,
+}
+
 /// Runs tests by an expression of nextest's; without nextest, all but the skipped ones.
-fn tests(expression: &str, skipped: &[&str]) -> Result<()> {
+fn tests(expression: &str, skipped: &[&str], pace: Pace) -> Result<()> {
     if process::has_nextest() {
-        return process::cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "-E", expression]);
+        let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = if pace == Pace::Brisk { 2 * threads } else { threads }.to_string();
+        let args = ["--workspace", "--no-fail-fast", "--test-threads", &threads, "-E", expression];
+        return process::cargo(&[&["nextest", "run"], &args[..]].concat());
     }
     println!("cargo-nextest is not installed; using cargo test (slower, same tests)");
     process::cargo(&[&["test", "--workspace", "--no-fail-fast", "--"], skipped].concat())
