@@ -26,7 +26,7 @@ mod reach;
 mod runner;
 mod runners;
 mod settings;
-mod shown;
+pub mod shown;
 mod step;
 mod turn;
 mod unawaited;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 
 /// A name as a word of a command that a person copies.
-pub(crate) fn word(name: impl AsRef<OsStr>) -> String {
+pub fn word(name: impl AsRef<OsStr>) -> String {
     let bytes = name.as_ref().as_bytes();
     match std::str::from_utf8(bytes) {
         // Commands end at a backtick in a hint, and what cannot be seen is not copied as it is.

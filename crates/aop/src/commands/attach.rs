@@ -105,7 +105,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
 /// The same for a shell: what the program may not have of this environment is taken away, what is its own is set. The
 /// rest it has from the shell, as the address of a store with the password in it, which is not shown.
 fn line(around: &Surroundings, attach: &Attach, cwd: &Path) -> String {
-    let quoted = |text: &OsStr| shell_quoted(&text.to_string_lossy());
+    let quoted = |text: &OsStr| aop_supervisor::shown::word(text);
     let mut words = vec!["cd".to_owned(), quoted(cwd.as_os_str()), "&&".to_owned(), "env".to_owned()];
     for name in around.env.keys().filter(|name| !attach.env.contains_key(*name)) {
         words.extend(["-u".to_owned(), quoted(name)]);

@@ -18,7 +18,6 @@ use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{QuestionPage, Service};
 use aop_supervisor::{Reason, RunEnd, Takeover, Worktrees};
-use aop_turn::command::shell_quoted;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -231,7 +230,7 @@ fn report(session: &Session, root: &Path, end: &RunEnd, worktrees: Worktrees) ->
     text.push_str(&format!(
         "\n{}\n  {}\n",
         bold("Try next"),
-        green(&format!("cd {}", shell_quoted(&root.display().to_string())))
+        green(&format!("cd {}", aop_supervisor::shown::word(root)))
     ));
     let is_ready = |feature: &FeatureRecord| {
         feature.feature_id.as_str() == "checkout" && feature.status == Status::ReadyToMerge

@@ -224,6 +224,14 @@ fn a_feature_without_a_specification_is_told_from_one_with_another() {
     for way in ["works from the title alone", "aop cancel --feature-id search", &format!("--spec {search}")] {
         assert!(hint.as_str().unwrap().contains(way), "{error}");
     }
+    std::fs::create_dir(project.path("a `b`")).unwrap();
+    std::fs::copy(project.path(&search), project.path("a `b`/search.md")).unwrap();
+    let error = project.run(&["run", "a `b`/search.md"]).refused("feature_already_exists", 1);
+    let hint = error["details"]["hint"].as_str().unwrap();
+    assert!(
+        hint.contains(r#"--spec "$(printf 'a \140b\140/search.md')"`"#),
+        "one word, up to the end: {hint}"
+    );
     assert_eq!(Running::start(&project, &[]).end().0, Some(0), "the title alone is enough");
     assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(0));
     std::fs::write(project.path("shop.md"), "# Another\n").unwrap();

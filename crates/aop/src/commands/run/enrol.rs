@@ -7,7 +7,6 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
-use aop_turn::command::shell_quoted;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
@@ -76,7 +75,7 @@ fn another(spec: &Spec, has_one: bool) -> Refusal {
         let hint = "the specification of a feature never changes: give the file another name, or leave it out and go on with `aop run`";
         (format!("feature '{id}' exists with another specification than {path}"), hint.to_owned())
     } else {
-        let file = shell_quoted(&path.to_string());
+        let file = aop_supervisor::shown::word(&spec.path);
         let hint = format!(
             "`aop run` without the file works from the title alone; to work from the file, end this feature with `aop cancel --feature-id {id}` and make another: `aop features create --feature-id OTHER --title TITLE --spec {file}`"
         );

@@ -23,7 +23,6 @@ use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{EventPage, FeaturePage, QuestionPage, Service, Store};
 use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
-use aop_turn::command::shell_quoted;
 use crossterm::event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -80,7 +79,7 @@ pub(crate) struct Watched<'a> {
 fn elsewhere(root: &Path) -> Option<String> {
     let found = std::env::current_dir().ok().and_then(|here| Project::above(&here));
     let is_found = found.is_some_and(|found| found.canonicalize().ok() == root.canonicalize().ok());
-    (!is_found).then(|| shell_quoted(&root.display().to_string()))
+    (!is_found).then(|| aop_supervisor::shown::word(root))
 }
 
 impl Live {
