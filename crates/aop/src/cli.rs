@@ -244,6 +244,18 @@ fn unbroken(command: clap::Command) -> clap::Command {
     command.after_help(below.unwrap_or_default()).mut_subcommands(unbroken)
 }
 
+/// The command that was meant, as far as it can be told from its words.
+fn meant() -> String {
+    let mut command = Cli::command();
+    let mut words = command.get_name().to_owned();
+    for word in std::env::args_os().skip(1) {
+        let Some(found) = command.find_subcommand(word).cloned() else { continue };
+        words = format!("{words} {}", found.get_name());
+        command = found;
+    }
+    words
+}
+
 /// What the parser says, as a message that names what is wrong and a hint that says what would be right. The
 /// first line ends with a colon where what it speaks of stands below it.
 fn told(text: &str) -> (String, String) {
@@ -258,7 +270,7 @@ fn told(text: &str) -> (String, String) {
     if message.ends_with(':') {
         message = format!("{message} {}", std::mem::take(&mut rest).join(", "));
     }
-    let usage = usage.map_or_else(|| "see `aop help`".to_owned(), |usage| format!("usage: {usage}"));
+    let usage = usage.map_or_else(|| format!("see `{} --help`", meant()), |usage| format!("usage: {usage}"));
     let hint = rest.into_iter().chain([usage.as_str()]).collect::<Vec<_>>().join("; ");
     (message, hint)
 }

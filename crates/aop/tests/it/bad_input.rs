@@ -115,8 +115,11 @@ fn a_wrong_call_is_told_what_is_missing_and_what_is_possible() {
     assert_eq!(error["message"], "invalid value 'foo' for '--to <TARGET>'");
     assert_eq!(
         error["details"]["hint"],
-        "possible values: claude-code, codex, strict-text, elicitation, terminal; see `aop help`"
+        "possible values: claude-code, codex, strict-text, elicitation, terminal; see `aop spec compile --help`"
     );
+    let error = refused(&project, &["reopen", "--feature-id"], "invalid_argument", 2);
+    assert_eq!(error["message"], "a value is required for '--feature-id <FEATURE_ID>' but none was supplied");
+    assert_eq!(error["details"]["hint"], "see `aop reopen --help`");
     let error = refused(&project, &["spec"], "invalid_argument", 2);
     assert_eq!(error["message"], "a command is missing");
     assert_eq!(error["details"]["hint"], "usage: aop spec [OPTIONS] <COMMAND>");
