@@ -34,14 +34,17 @@ impl Git {
             return Ok(());
         }
         let (shown, there) = (shown::name(worktree), shown::word(worktree));
-        // Without any of these they are of a merge that leaves no trace, such as that of a stash.
-        let (what, command) = under_way(worktree).unwrap_or(("a merge", ""));
-        let way = match command {
-            "" => format!("resolve them there, or leave it with `cd {there} && git reset --merge`"),
+        let under_way = under_way(worktree);
+        let way = match under_way {
+            // Of a merge that leaves no trace, such as that of a stash.
+            None => format!("resolve them there, or leave it with `cd {there} && git reset --merge`"),
             // Steps may come after this one, and the branch moves at the end.
-            "rebase" | "am" => goes_on(&there, command),
-            _ => format!("resolve them there, or leave it with `cd {there} && git {command} --abort`"),
+            Some((_, command @ ("rebase" | "am"))) => goes_on(&there, command),
+            Some((_, command)) => {
+                format!("resolve them there, or leave it with `cd {there} && git {command} --abort`")
+            }
         };
+        let what = under_way.map_or("a merge", |(what, _)| what);
         Err(GitError::Unusable {
             message: format!("{shown} is in the middle of {what}, with conflicts in {}", left.join(", ")),
             hint: format!("{way}; then `aop retry --feature-id {feature}`"),
