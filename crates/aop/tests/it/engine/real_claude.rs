@@ -70,6 +70,13 @@ impl Stage {
         self.project.run(&args).data();
     }
 
+    /// Whether the engine has written anything of its conversation down.
+    pub(super) fn has_conversation(&self) -> bool {
+        let file = format!("{}.jsonl", self.host.session_ref().session);
+        let projects = std::fs::read_dir(self.home.join(".claude/projects")).into_iter().flatten();
+        projects.flatten().any(|project| project.path().join(&file).exists())
+    }
+
     pub(super) async fn assert_nothing_runs(&self) {
         let mut left = processes_of(self.project.root());
         for _ in 0..500 {
