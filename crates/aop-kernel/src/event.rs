@@ -10,6 +10,7 @@ use crate::time::Timestamp;
 use crate::work::{CheckName, TurnEnd, Work};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// Something that happened to a feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -54,7 +55,7 @@ pub enum Event {
     /// told before and did since, it has to be told this end.
     #[serde(rename = "question.opened")]
     QuestionOpened {
-        question: Box<Question>,
+        question: Arc<Question>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         owed_to_worker: bool,
     },
@@ -180,24 +181,30 @@ pub struct Recorded {
 }
 
 /// What a command is decided on: the feature, its open questions and the one the command names. Closed
-/// questions stay in the store, so the cost does not grow with history.
+/// questions stay in the store, so the cost does not grow with history. What an event does not change is shared with
+/// whoever else holds it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     /// The feature; `None` before it is created.
-    pub feature: Option<Feature>,
+    pub feature: Option<Arc<Feature>>,
     /// Its open questions, and the named one.
-    pub questions: Vec<Question>,
+    pub questions: Vec<Arc<Question>>,
 }
 
 impl Snapshot {
+    /// The feature, for whoever takes it away.
+    pub fn into_feature(self) -> Option<Feature> {
+        self.feature.map(Arc::unwrap_or_clone)
+    }
+
     /// The question with this id, if the snapshot holds it.
     pub fn question(&self, id: &QuestionId) -> Option<&Question> {
-        self.questions.iter().find(|question| question.id == *id)
+        self.questions.iter().find(|question| question.id == *id).map(|question| &**question)
     }
 
     /// The open questions, oldest first.
     pub fn open_questions(&self) -> impl Iterator<Item = &Question> {
-        self.questions.iter().filter(|question| question.is_open())
+        self.questions.iter().map(|question| &**question).filter(|question| question.is_open())
     }
 
     /// Applies one event. The only function that changes a feature or a question.
@@ -205,7 +212,7 @@ impl Snapshot {
         let at = stamped.at;
         match &stamped.event {
             Event::FeatureCreated { title, spec: _, adhoc } => {
-                self.feature = Some(Feature {
+                self.feature = Some(Arc::new(Feature {
                     id: stamped.feature_id.clone(),
                     title: title.clone(),
                     adhoc: *adhoc,
@@ -221,7 +228,7 @@ impl Snapshot {
                     version: 0,
                     created_at: at,
                     updated_at: at,
-                });
+                }));
             }
             Event::StatusChanged { from, to, reason } => {
                 self.move_to(*from, *to, reason.as_deref(), stamped);
@@ -233,13 +240,13 @@ impl Snapshot {
             | Event::CheckBegan { .. }
             | Event::CheckEnded { .. }
             | Event::Merged { .. } => {
-                if let Some(feature) = &mut self.feature {
+                if let Some(feature) = self.feature_mut() {
                     feature.worked(&stamped.event, at);
                 }
             }
             Event::QuestionOpened { question, owed_to_worker } => {
-                self.questions.push((**question).clone());
-                if let Some(feature) = &mut self.feature {
+                self.questions.push(Arc::clone(question));
+                if let Some(feature) = self.feature_mut() {
                     feature.open_question_count += 1;
                     feature.work.asked_again(question, *owed_to_worker);
                 }
@@ -260,17 +267,21 @@ impl Snapshot {
                 self.close(question_id, QuestionState::Withdrawn { resolution: resolution.clone() });
             }
         }
-        if let Some(feature) = &mut self.feature {
+        if let Some(feature) = self.feature_mut() {
             feature.version += 1;
             feature.updated_at = feature.updated_at.max(at);
         }
     }
 
+    fn feature_mut(&mut self) -> Option<&mut Feature> {
+        self.feature.as_mut().map(Arc::make_mut)
+    }
+
     fn close(&mut self, id: &QuestionId, state: QuestionState) {
         let open = self.questions.iter_mut().find(|question| question.id == *id && question.is_open());
         if let Some(question) = open {
-            question.state = state;
-            if let Some(feature) = &mut self.feature {
+            Arc::make_mut(question).state = state;
+            if let Some(feature) = self.feature_mut() {
                 feature.open_question_count = feature.open_question_count.saturating_sub(1);
             }
         }
@@ -290,7 +301,7 @@ impl Snapshot {
                 .filter(|_| from.stands_still() && question.resume_target() == Some(from))
                 .and_then(|feature| feature.status_reason.clone()),
         });
-        let Some(feature) = &mut self.feature else { return };
+        let Some(feature) = self.feature_mut() else { return };
         feature.blocked_from = match (from, to) {
             // While a blocked feature waits for an answer it still knows the phase it came from.
             (Status::Blocked, Status::AwaitingInput) => feature.blocked_from,

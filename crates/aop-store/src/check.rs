@@ -84,7 +84,7 @@ impl Told {
                     found.stood_because = told.stood_because.clone();
                 }
             }
-            if found != snapshot.feature {
+            if found.as_ref() != snapshot.feature.as_deref() {
                 self.findings.push(format!("feature '{id}' differs from what its log says"));
             }
             if specs.get(id.as_str()) != self.specs.get(id) {
@@ -98,8 +98,10 @@ impl Told {
 
     fn questions_against(&mut self, rows: Vec<QuestionRow>) -> Result<(), StoreError> {
         let snapshots = self.replay.features.values();
-        let questions: BTreeMap<&str, &Question> =
-            snapshots.flat_map(|snapshot| &snapshot.questions).map(|told| (told.id.as_str(), told)).collect();
+        let questions: BTreeMap<&str, &Question> = snapshots
+            .flat_map(|snapshot| &snapshot.questions)
+            .map(|told| (told.id.as_str(), &**told))
+            .collect();
         let mut missing: BTreeSet<&str> = questions.keys().copied().collect();
         for row in rows {
             let question = parse_question(&row.record)?;

@@ -24,9 +24,9 @@ impl Overlay {
     pub(crate) fn add(&mut self, before: &Snapshot, now: Timestamp) {
         let after = expire_due(before, now).state;
         let changed =
-            after.questions.into_iter().filter(|question| before.question(&question.id) != Some(question));
-        self.questions.extend(changed.map(|question| (question.id.clone(), question)));
-        self.features.extend(after.feature.map(|feature| (feature.id.clone(), feature)));
+            after.questions.iter().filter(|question| before.question(&question.id) != Some(question));
+        self.questions.extend(changed.map(|question| (question.id.clone(), (**question).clone())));
+        self.features.extend(after.into_feature().map(|feature| (feature.id.clone(), feature)));
     }
 
     /// How many rows more than a page asks for have to be read, because some of them may have moved away.

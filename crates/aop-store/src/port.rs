@@ -81,7 +81,7 @@ pub struct EventPage {
 #[derive(Debug, Clone)]
 pub struct FeatureFiles {
     /// The feature as committed.
-    pub feature: Feature,
+    pub feature: Arc<Feature>,
     /// Its specification.
     pub spec: Option<String>,
     /// Its question records in list order, as JSON texts joined by a comma and a line break.
@@ -96,7 +96,7 @@ pub struct FeatureFiles {
 #[derive(Debug, Clone)]
 pub struct FeatureView {
     /// The feature.
-    pub feature: Feature,
+    pub feature: Arc<Feature>,
     /// Its specification.
     pub spec: Option<String>,
     /// Its open questions, in list order.

@@ -8,6 +8,7 @@ use aop_kernel::lifecycle::Secret;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::time::Timestamp;
 use serde::{Deserialize, Serialize};
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 /// A row of the log of events, together with its line in words.
@@ -58,7 +59,7 @@ impl QuestionRow {
 pub(crate) struct Change {
     pub(crate) events: Vec<EventRow>,
     pub(crate) spec: Option<String>,
-    pub(crate) feature: Feature,
+    pub(crate) feature: Arc<Feature>,
     /// The questions that are open then.
     pub(crate) open: Vec<Arc<Question>>,
     /// Those that the events are about.
@@ -83,7 +84,7 @@ impl Change {
         secrets: &[Secret],
         seq: &mut u64,
     ) -> Result<Option<Self>, StoreError> {
-        let Some(mut change) = Change::written(events, state) else { return Ok(None) };
+        let Some(mut change) = Change::written(events.iter(), state) else { return Ok(None) };
         for stamped in events {
             *seq += 1;
             change.events.push(event_row(*seq, stamped)?);
@@ -93,27 +94,27 @@ impl Change {
     }
 
     /// The same for events that are written already.
-    pub(crate) fn written(events: &[Stamped], state: &Snapshot) -> Option<Self> {
-        let feature = state.feature.as_ref().filter(|_| !events.is_empty())?;
+    pub(crate) fn written<'a>(
+        mut events: impl Iterator<Item = &'a Stamped> + Clone,
+        state: &Snapshot,
+    ) -> Option<Self> {
+        let feature = state.feature.as_ref().filter(|_| events.clone().next().is_some())?;
         let is_touched = |question: &Question| {
-            events.iter().any(|stamped| stamped.event.question_id() == Some(&question.id))
+            events.clone().any(|stamped| stamped.event.question_id() == Some(&question.id))
         };
         let (mut open, mut questions) = (Vec::new(), Vec::new());
         for question in &state.questions {
             let (is_open, is_touched) = (question.is_open(), is_touched(question));
-            if is_open || is_touched {
-                let question = Arc::new(question.clone());
-                open.extend(is_open.then(|| Arc::clone(&question)));
-                questions.extend(is_touched.then_some(question));
-            }
+            open.extend(is_open.then(|| Arc::clone(question)));
+            questions.extend(is_touched.then(|| Arc::clone(question)));
         }
         Some(Change {
             events: Vec::new(),
-            spec: events.iter().find_map(|stamped| match &stamped.event {
+            spec: events.find_map(|stamped| match &stamped.event {
                 Event::FeatureCreated { spec, .. } => spec.clone(),
                 _ => None,
             }),
-            feature: feature.clone(),
+            feature: Arc::clone(feature),
             open,
             questions,
             secrets: Vec::new(),
@@ -165,8 +166,11 @@ pub(crate) fn answered_at(question: &Question) -> Option<Timestamp> {
 }
 
 /// The order of every list of questions.
-pub(crate) fn in_list_order(questions: &mut [Question]) {
-    questions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+pub(crate) fn in_list_order(questions: &mut [impl Borrow<Question>]) {
+    questions.sort_by(|a, b| {
+        let (a, b) = (a.borrow(), b.borrow());
+        (a.created_at, &a.id).cmp(&(b.created_at, &b.id))
+    });
 }
 
 /// Everything of a feature that a command is decided on, from its record and those of its open questions.
@@ -174,10 +178,11 @@ pub(crate) fn snapshot(
     feature: Option<&str>,
     open: impl IntoIterator<Item: AsRef<str>>,
 ) -> Result<Snapshot, StoreError> {
-    let questions = open.into_iter().map(|record| parse_question(record.as_ref()));
+    let questions = open.into_iter().map(|record| parse_question(record.as_ref()).map(Arc::new));
     let mut questions = questions.collect::<Result<Vec<_>, _>>()?;
     in_list_order(&mut questions);
-    Ok(Snapshot { feature: feature.map(parse_feature).transpose()?, questions })
+    let feature = feature.map(parse_feature).transpose()?.map(Arc::new);
+    Ok(Snapshot { feature, questions })
 }
 
 pub(crate) fn parse_feature(record: &str) -> Result<Feature, StoreError> {

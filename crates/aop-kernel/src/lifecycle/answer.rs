@@ -45,7 +45,7 @@ impl Answer {
         let (shown, secret) = question.asked.redact(answer);
         let was_waiting = draft.status() == Status::AwaitingInput;
         let resume_status = question.resume_status.clone();
-        let resumed = resume_events(question, draft.state.feature.as_ref());
+        let resumed = resume_events(question, draft.state.feature.as_deref());
         let resolution = draft.resolution(ResolutionMode::UserReply, None);
         draft.emit(Event::QuestionAnswered {
             question_id: self.question_id.clone(),

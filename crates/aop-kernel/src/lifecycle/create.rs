@@ -127,7 +127,7 @@ pub(super) fn open(
         state: QuestionState::Open,
     };
     let owed_to_worker = question.reopened_from.is_some() && blocking && role.is_worker();
-    draft.emit(Event::QuestionOpened { question: Box::new(question), owed_to_worker });
+    draft.emit(Event::QuestionOpened { question: Arc::new(question), owed_to_worker });
     if blocking {
         draft.move_to(Status::AwaitingInput, Some([role.as_str(), " asked ", id.as_str()].concat()));
     }

@@ -7,6 +7,7 @@ use crate::policy::DecisionPolicy;
 use crate::question::{Question, Resolution, ResolutionMode};
 use crate::status::Status;
 use crate::time::Timestamp;
+use std::sync::Arc;
 
 /// Everything that is due at `now`, as events, and the state after them.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +29,7 @@ pub fn expire_due(snapshot: &Snapshot, now: Timestamp) -> Expiry {
     expiry
 }
 
-fn next_due(state: &Snapshot, now: Timestamp) -> Option<Question> {
+fn next_due(state: &Snapshot, now: Timestamp) -> Option<Arc<Question>> {
     let due = state.questions.iter().filter(|question| question.is_due(now));
     due.min_by_key(|question| (question.expires_at, question.id.clone())).cloned()
 }
@@ -72,7 +73,7 @@ impl Expiry {
                 "nobody answered in time; the engine decides, by policy",
             ),
         }
-        for event in resume_events(question, self.state.feature.as_ref()) {
+        for event in resume_events(question, self.state.feature.as_deref()) {
             self.emit(question, event);
         }
     }

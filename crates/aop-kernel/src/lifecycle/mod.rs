@@ -206,7 +206,7 @@ impl<'a> Draft<'a> {
 
     /// The feature, or `feature_not_found`.
     fn feature(&self) -> Result<&Feature, Refusal> {
-        self.state.feature.as_ref().ok_or_else(|| feature_not_found(self.request.command.feature_id()))
+        self.state.feature.as_deref().ok_or_else(|| feature_not_found(self.request.command.feature_id()))
     }
 
     /// The named question, or `question_not_found`.
@@ -252,7 +252,7 @@ impl<'a> Draft<'a> {
 
     /// Sends the feature back to where it was before the question; `planning` when that is unusable.
     fn resume(&mut self, question: &Question) {
-        for event in resume_events(question, self.state.feature.as_ref()) {
+        for event in resume_events(question, self.state.feature.as_deref()) {
             self.emit(event);
         }
     }

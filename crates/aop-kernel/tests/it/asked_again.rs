@@ -10,6 +10,7 @@ use aop_kernel::status::Status;
 use aop_kernel::tools::Tool;
 use aop_kernel::work::{CheckName, TurnEnd, Work};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 fn call(state: Snapshot, tool: Tool, number: usize, more: Value) -> Snapshot {
     let mut input = json!({"feature_id": "a", "question_id": id(number)});
@@ -207,7 +208,7 @@ fn the_call_goes_with_the_question_only_while_it_waits() {
             state = finishes(begins(state, Role::Qa, Some(id(1))), None);
         }
         let engine = json!({"engine": "codex", "session": "s", "call_id": "c", "cwd": "", "version": null});
-        let asked = std::sync::Arc::make_mut(&mut state.questions[0].asked);
+        let asked = Arc::make_mut(&mut Arc::make_mut(&mut state.questions[0]).asked);
         asked.engine_ref = Some(serde_json::from_value(engine).unwrap());
         let input = json!({"feature_id": "a", "question_id": id(1)});
         let state = decide(&state, Tool::QuestionReopen, &input, 2, HumanInput::default()).unwrap().state;

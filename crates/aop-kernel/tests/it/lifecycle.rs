@@ -11,6 +11,7 @@ use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::words;
 use serde_json::json;
+use std::sync::Arc;
 
 fn waiting() -> Snapshot {
     after(feature(), Tool::QuestionCreate, &question(json!({})), 1, HumanInput::default())
@@ -30,7 +31,7 @@ fn edge_06_unusable_resume_status_falls_back_to_planning() {
             (Tool::QuestionWithdraw, json!({})),
         ] {
             let mut state = waiting();
-            state.questions[0].resume_status = Some(resume.clone());
+            Arc::make_mut(&mut state.questions[0]).resume_status = Some(resume.clone());
             let mut input = more;
             input["feature_id"] = json!("a");
             input["question_id"] = json!(id(1));
@@ -49,7 +50,7 @@ fn edge_06_unusable_resume_status_falls_back_to_planning() {
 #[test]
 fn the_gate_is_shut_in_awaiting_input_and_after_the_end_for_every_action() {
     for status in Status::ALL {
-        let mut feature = feature().feature.unwrap();
+        let mut feature = feature().into_feature().unwrap();
         feature.status = *status;
         for action in Action::ALL {
             let code = permit(&feature, *action).err().map(|refusal| refusal.code.as_str());

@@ -12,6 +12,7 @@ use crate::port::{
     Claim, ClaimState, EventPage, FeatureFiles, FeaturePage, FeatureView, Lease, Pending, QuestionPage,
     Receipt, Store,
 };
+use crate::rows::in_list_order;
 use crate::shelf::{Expect, Shelf};
 use crate::wakes::Wakes;
 use aop_kernel::event::{Recorded, Snapshot};
@@ -104,7 +105,7 @@ impl Store for MemoryStore {
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
-        ready(Ok(self.read(|state, now| state.view(now).remove(&id).and_then(|snapshot| snapshot.feature))))
+        ready(Ok(self.read(|state, now| state.view(now).remove(&id).and_then(Snapshot::into_feature))))
     }
 
     fn spec(&self, id: FeatureId) -> Pending<'_, Option<String>> {
@@ -113,7 +114,7 @@ impl Store for MemoryStore {
 
     fn features(&self, page: FeaturePage) -> Pending<'_, Vec<Feature>> {
         ready(Ok(self.read(|state, now| {
-            let features = state.view(now).into_values().filter_map(|snapshot| snapshot.feature);
+            let features = state.view(now).into_values().filter_map(Snapshot::into_feature);
             features
                 .filter(|feature| page.status.is_none_or(|status| feature.status == status))
                 .filter(|feature| match &page.only {
@@ -177,8 +178,9 @@ impl Store for MemoryStore {
     fn feature_files(&self, id: FeatureId, since: u64) -> Pending<'_, Option<FeatureFiles>> {
         ready(Ok(self.read(|state, _| {
             let snapshot = state.features.get(&id)?;
-            let mut questions = snapshot.questions.clone();
-            questions.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+            let mut questions: Vec<Question> =
+                snapshot.questions.iter().map(|question| (**question).clone()).collect();
+            in_list_order(&mut questions);
             let own = || state.log.iter().filter(|recorded| recorded.stamped.feature_id == id);
             let touched = |question: &Question| {
                 own().any(|recorded| {

@@ -14,6 +14,7 @@ use aop_kernel::replay::Replay;
 use aop_kernel::time::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub(super) struct State {
     pub(super) ids: Ids,
@@ -103,8 +104,12 @@ impl State {
     }
 
     pub(super) fn questions(&self, now: Timestamp) -> Vec<Question> {
-        let mut all: Vec<Question> =
-            self.view(now).into_values().flat_map(|snapshot| snapshot.questions).collect();
+        let mut all: Vec<Question> = self
+            .view(now)
+            .into_values()
+            .flat_map(|snapshot| snapshot.questions)
+            .map(Arc::unwrap_or_clone)
+            .collect();
         all.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         all
     }

@@ -13,6 +13,7 @@ use aop_kernel::lifecycle::{self, Request};
 use aop_kernel::policy::Rules;
 use aop_kernel::time::Timestamp;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The state that the members of one batch share.
 pub(super) struct Batch<'a> {
@@ -27,7 +28,6 @@ pub(super) struct Batch<'a> {
 }
 
 /// A feature as the database has it, read when it is needed first, and as the batch has left it.
-#[expect(clippy::large_enum_variant, reason = "a few at a time, for the length of a commit")]
 enum Loaded {
     Rows { feature: Option<String>, open: Vec<String> },
     State(Snapshot),
@@ -159,7 +159,7 @@ impl<'a> Batch<'a> {
             && let Some(record) = self.named.get(id.as_str())
         {
             let question = parse_question(record)?;
-            found.questions.extend(Some(question).filter(|question| question.feature_id == *feature_id));
+            found.questions.extend((question.feature_id == *feature_id).then(|| Arc::new(question)));
         }
         found.questions.retain(|question| question.is_open() || Some(&question.id) == question_id);
         // Closed ones stand behind the open ones, as if they had been read for this member alone.

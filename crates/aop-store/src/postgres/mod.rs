@@ -306,7 +306,9 @@ impl Store for PostgresStore {
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
-        self.call(async move |inside| inside.read(async |reader| Ok(reader.state(&id).await?.feature)).await)
+        self.call(async move |inside| {
+            inside.read(async |reader| Ok(reader.state(&id).await?.into_feature())).await
+        })
     }
 
     fn spec(&self, id: FeatureId) -> Pending<'_, Option<String>> {

@@ -282,8 +282,8 @@ impl Reader {
         let (state, spec, answers) =
             tokio::join!(self.state(id), self.spec(id), self.recent_answers(id, answers));
         let (state, spec, answers) = (state?, spec?, answers?);
+        let open = state.open_questions().cloned().collect();
         let Some(feature) = state.feature else { return Ok(None) };
-        let open = state.questions.into_iter().filter(Question::is_open).collect();
         Ok(Some(FeatureView { feature, spec, open, answers }))
     }
 
@@ -358,7 +358,13 @@ impl Reader {
             .map(|record| parse_question(record))
             .filter(|question| question.as_ref().is_ok_and(|question| question.asked.spec.is_some()))
             .collect::<Result<Vec<_>, _>>()?;
-        Ok(Some(FeatureFiles { feature, spec: spec?, questions: questions?.join(",\n"), log: lines, forms }))
+        Ok(Some(FeatureFiles {
+            feature: feature.into(),
+            spec: spec?,
+            questions: questions?.join(",\n"),
+            log: lines,
+            forms,
+        }))
     }
 
     pub(super) async fn secret(&self, id: &QuestionId) -> Result<Option<Value>, Failure> {

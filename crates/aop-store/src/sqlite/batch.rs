@@ -259,6 +259,24 @@ impl<'a> Batch<'a> {
         Ok(rows)
     }
 
+    /// Runs one statement for each of these, of which every one writes a row.
+    pub(super) fn execute_each<P: Params>(
+        &self,
+        sql: &str,
+        all: impl IntoIterator<Item = P>,
+    ) -> Result<(), StoreError> {
+        #[cfg(test)]
+        super::plan::note(self.connection, sql);
+        self.guard()?;
+        let run = || {
+            let mut statement = self.connection.prepare_cached(sql)?;
+            all.into_iter().try_for_each(|params| statement.execute(params).map(drop))
+        };
+        run().map_err(|error| explain(self.path, &error))?;
+        self.wrote.set(true);
+        Ok(())
+    }
+
     pub(super) fn first<T>(
         &self,
         sql: &str,

@@ -5,7 +5,7 @@ use super::turn::Turn;
 use crate::error::StoreError;
 use crate::fault::crash_point;
 use aop_kernel::time::Timestamp;
-use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, config::DbConfig};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior, config::DbConfig};
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -175,6 +175,15 @@ pub(super) fn counters(connection: &Connection) -> rusqlite::Result<(u64, Timest
         Ok((row.get::<_, i64>(0)?.unsigned_abs(), Timestamp::from_millis(row.get(1)?)))
     };
     connection.prepare_cached(sql)?.query_row([PROJECT], counters)
+}
+
+/// Whether the tables lack anything that the log has.
+pub(super) fn is_behind(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT settled < ifnull((SELECT max(seq) FROM events), 0) FROM projects WHERE project = ?1";
+    #[cfg(test)]
+    super::plan::note(connection, sql);
+    let behind = connection.prepare_cached(sql)?.query_row([PROJECT], |row| row.get(0)).optional()?;
+    Ok(behind.unwrap_or_default())
 }
 
 /// An unavailable store, in words.

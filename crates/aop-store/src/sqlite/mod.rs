@@ -57,7 +57,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use turn::Turn;
-use writer::{Spare, Writer};
+use writer::{Lent, Spare, Writer};
 
 /// So often a read that finds the tables behind the log waits until they are not.
 const LOOKS: usize = 2;
@@ -100,8 +100,8 @@ impl SqliteStore {
         Box::pin(async move {
             let mut lent = false;
             for _ in 0..LOOKS {
-                let read = |connection: &Connection| {
-                    let reader = Reader::begin(connection, &self.site.path, now)?;
+                let read = |lent: Lent<'_>| {
+                    let reader = Reader::begin(lent.connection, &self.site.path, now)?;
                     if reader.is_behind()? { Ok(Err(work)) } else { work(&reader).map(Ok) }
                 };
                 let seen = if lent { self.on_writers(read) } else { self.on_spare(read) };
@@ -122,9 +122,9 @@ impl SqliteStore {
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         let now = self.clock.now();
-        Box::pin(async move {
-            self.on_spare(|connection| work(&Reader::begin(connection, &self.site.path, now)?))
-        })
+        Box::pin(
+            async move { self.on_spare(|lent| work(&Reader::begin(lent.connection, &self.site.path, now)?)) },
+        )
     }
 
     /// Brings the tables up to the log, on this thread or after the next batch; whether the writer took its connection
@@ -142,17 +142,21 @@ impl SqliteStore {
     /// use the connection that writes, while nobody does: its pages are at hand, and another connection is memory.
     fn glance<T: Send + 'static>(
         &self,
-        look: impl Fn(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + Sync + 'static,
+        look: impl Fn(Glance<'_>) -> Result<Option<T>, StoreError> + Send + Sync + 'static,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         let now = self.clock.now();
         Box::pin(async move {
-            let look =
-                |connection: &Connection| look(&Glance { connection, path: &self.site.path, clock: now });
+            let is_behind = |lent: Lent<'_>| {
+                connect::is_behind(lent.connection).map_err(|error| connect::explain(&self.site.path, &error))
+            };
+            let look = |Lent { connection, recent }: Lent<'_>| {
+                look(Glance { connection, path: &self.site.path, clock: now, recent })
+            };
             if let Some(seen) = self.on_writers(look)? {
                 return Ok(seen);
             }
-            if self.writer.is_unsettled() {
+            if self.writer.is_unsettled() || self.on_writers(is_behind)? {
                 self.settle().await?;
                 if let Some(seen) = self.on_writers(look)? {
                     return Ok(seen);
@@ -163,9 +167,9 @@ impl SqliteStore {
     }
 
     /// Reads on a connection that nobody else uses meanwhile.
-    fn on_spare<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn on_spare<T>(&self, read: impl FnOnce(Lent<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let connection = self.borrow()?;
-        let result = read(&connection);
+        let result = read(Lent { connection: &connection, recent: None });
         self.spare().push(connection);
         result
     }
@@ -182,10 +186,7 @@ impl SqliteStore {
     }
 
     /// Reads on the connection that writes, while nobody does: to open another costs as much as most reads.
-    fn on_writers<T>(
-        &self,
-        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    fn on_writers<T>(&self, read: impl FnOnce(Lent<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.writer.read_here(read).unwrap_or_else(|read| self.on_spare(read))
     }
 
@@ -241,7 +242,7 @@ impl Store for SqliteStore {
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
-        self.read(move |reader| Ok(reader.view(&id)?.feature))
+        self.read(move |reader| Ok(reader.view(&id)?.into_feature()))
     }
 
     fn spec(&self, id: FeatureId) -> Pending<'_, Option<String>> {
@@ -277,8 +278,8 @@ impl Store for SqliteStore {
     fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {
         self.read(move |reader| {
             let state = reader.view(&id)?;
+            let open = state.open_questions().cloned().collect();
             let Some(feature) = state.feature else { return Ok(None) };
-            let open = state.questions.into_iter().filter(Question::is_open).collect();
             let answers = reader.recent_answers(&id, answers)?;
             Ok(Some(FeatureView { feature, spec: reader.spec(&id)?, open, answers }))
         })

@@ -267,9 +267,7 @@ impl<'a> Reader<'a> {
 
     /// Whether the tables lack something that the log has.
     pub(super) fn is_behind(&self) -> Result<bool, StoreError> {
-        let sql =
-            "SELECT settled < ifnull((SELECT max(seq) FROM events), 0) FROM projects WHERE project = ?1";
-        Ok(self.rows(sql, &[], |row| row.get(0))?.contains(&true))
+        super::connect::is_behind(self.connection).map_err(|error| explain(self.path, &error))
     }
 
     /// The last event that the tables hold.

@@ -1,11 +1,11 @@
-//! Features and counters as the last commits left them. A feature is usually changed several times in a row, and to
-//! read its records back costs as much as to decide. Nothing is kept once anybody else has written to the file.
+//! Features and counters as the last commits left them. A feature is usually changed several times in a row, or right
+//! after somebody looked at its question, and to read its records back costs as much as to decide. Nothing is kept once
+//! anybody else has written to the file.
 
 use super::connect;
 use crate::rows::in_list_order;
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -71,10 +71,14 @@ impl Recent {
         Some(*kept)
     }
 
+    pub(super) fn holds(&self, id: &FeatureId) -> bool {
+        self.features.contains_key(id)
+    }
+
     /// Puts a feature in as the tables have it now.
     pub(super) fn keep(&mut self, id: FeatureId, mut kept: Kept) {
         let questions = &mut kept.state.questions;
-        questions.retain(Question::is_open);
+        questions.retain(|question| question.is_open());
         in_list_order(questions);
         // Room for more would stay empty in nearly all of them.
         questions.shrink_to_fit();

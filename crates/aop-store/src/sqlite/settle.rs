@@ -7,6 +7,7 @@ use super::recent::Kept;
 use super::tail::{Ended, Tail};
 use crate::error::StoreError;
 use crate::rows::{Change, FeatureRow, QuestionRow, open_ids, parse_event};
+use aop_kernel::event::{Event, Recorded};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,16 +21,32 @@ impl Batch<'_> {
             [PROJECT],
             |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<String>>(2)?)),
         )?;
+        let mut events = Vec::with_capacity(rows.len());
         for (seq, text, operation) in rows {
-            let event = parse_event(seq.unsigned_abs(), &text)?.stamped;
-            let Kept { mut state, bytes, .. } = self.state(&event.feature_id, event.event.question_id())?;
-            state.evolve(&event);
-            if let Some(change) = Change::written(std::slice::from_ref(&event), &state) {
-                self.added.take(change, seq);
-                let kept = Kept { state, last: Some(seq), bytes: bytes + text.len() };
-                self.recent.keep(event.feature_id, kept);
-            }
+            events.push((parse_event(seq.unsigned_abs(), &text)?, text.len()));
             self.added.operations.extend(operation.map(|operation| (operation, seq)));
+        }
+        // What a command does to a feature stands together, and its records are made once for all of that.
+        events
+            .chunk_by(|(one, _), (next, _)| one.stamped.feature_id == next.stamped.feature_id)
+            .try_for_each(|run| self.redo(run))
+    }
+
+    /// Does again what these events say, which are all of one feature.
+    fn redo(&mut self, run: &[(Recorded, usize)]) -> Result<(), StoreError> {
+        let events = run.iter().map(|(recorded, _)| &recorded.stamped);
+        let [(first, _), ..] = run else { return Ok(()) };
+        let feature_id = &first.stamped.feature_id;
+        let mut kept = match first.stamped.event {
+            Event::FeatureCreated { .. } => Kept::default(),
+            _ => self.current(feature_id)?,
+        };
+        events.clone().for_each(|event| kept.state.evolve(event));
+        kept.bytes += run.iter().map(|(_, length)| length).sum::<usize>();
+        kept.last = run.last().map(|(recorded, _)| recorded.seq.cast_signed());
+        if let Some((change, last)) = Change::written(events, &kept.state).zip(kept.last) {
+            self.added.take(change, last);
+            self.recent.keep(feature_id.clone(), kept);
         }
         Ok(())
     }

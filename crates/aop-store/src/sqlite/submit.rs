@@ -17,6 +17,7 @@ use aop_kernel::question::Question;
 use aop_kernel::time::Timestamp;
 use rusqlite::Row;
 use serde_json::Value;
+use std::sync::Arc;
 
 /// About as long is a record that was not written yet.
 const RECORD: usize = 1_024;
@@ -113,11 +114,7 @@ impl Batch<'_> {
     }
 
     /// The feature, its open questions and the one that is named.
-    pub(super) fn state(
-        &mut self,
-        feature_id: &FeatureId,
-        named: Option<&QuestionId>,
-    ) -> Result<Kept, StoreError> {
+    fn state(&mut self, feature_id: &FeatureId, named: Option<&QuestionId>) -> Result<Kept, StoreError> {
         let mut kept = self.current(feature_id)?;
         if let Some(id) = named.filter(|id| kept.state.question(id).is_none()) {
             kept.state.questions.extend(self.question(feature_id, id)?);
@@ -126,12 +123,12 @@ impl Batch<'_> {
     }
 
     /// The feature and its open questions.
-    fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
+    pub(super) fn current(&mut self, feature_id: &FeatureId) -> Result<Kept, StoreError> {
         if let Some(kept) = self.recent.take(feature_id) {
             return Ok(kept);
         }
         if let Some(ended) = self.pending(|tail| tail.features.get(feature_id)) {
-            let mut questions: Vec<_> = ended.open.iter().map(|question| (**question).clone()).collect();
+            let mut questions = ended.open.clone();
             in_list_order(&mut questions);
             let bytes = RECORD * (1 + questions.len());
             let state = Snapshot { feature: Some(ended.feature.clone()), questions };
@@ -155,7 +152,7 @@ impl Batch<'_> {
         for id in several.iter().flat_map(|ids| ids.split_whitespace()) {
             if let Some(record) = self.record(feature_id, id)? {
                 kept.bytes += record.len();
-                kept.state.questions.push(parse_question(&record)?);
+                kept.state.questions.push(Arc::new(parse_question(&record)?));
             }
         }
         in_list_order(&mut kept.state.questions);
@@ -163,11 +160,11 @@ impl Batch<'_> {
     }
 
     /// One question of the feature.
-    fn question(&self, feature_id: &FeatureId, id: &QuestionId) -> Result<Option<Question>, StoreError> {
+    fn question(&self, feature_id: &FeatureId, id: &QuestionId) -> Result<Option<Arc<Question>>, StoreError> {
         if let Some(question) = self.pending(|tail| tail.questions.get(id)) {
-            return Ok((question.feature_id == *feature_id).then(|| (**question).clone()));
+            return Ok((question.feature_id == *feature_id).then(|| Arc::clone(question)));
         }
-        self.record(feature_id, id.as_str())?.map(|record| parse_question(&record)).transpose()
+        self.record(feature_id, id.as_str())?.map(|record| parse_question(&record).map(Arc::new)).transpose()
     }
 
     /// The record of one question of the feature, as the tables have it.
@@ -211,46 +208,45 @@ impl Batch<'_> {
             let sql = "DELETE FROM secrets WHERE project = ?1 AND feature_id = ?2";
             self.erased |= self.execute(sql, (PROJECT, feature_id.as_str()))? > 0;
         }
-        let end = change.events.last().map(|row| row.seq);
-        for row in &change.events {
-            let told = told.as_ref().filter(|_| end == Some(row.seq));
-            self.append(row, last, told)?;
-            last = Some(row.seq);
-        }
-        if let (Some(told), Some(end)) = (told, end) {
-            self.added.operations.insert(told.operation_id.to_owned(), end);
+        if let Some(end) = self.append(&change.events, last, told.as_ref())? {
+            self.added.operations.extend(told.map(|told| (told.operation_id.to_owned(), end)));
+            last = Some(end);
         }
         self.added.take(change, last.unwrap_or_default());
         Ok(last)
     }
 
-    /// One event at the end of the log.
+    /// Events at the end of the log, the last of them with what the caller is told; where that one stands.
     fn append(
         &mut self,
-        row: &EventRow,
-        previous: Option<i64>,
+        rows: &[EventRow],
+        mut previous: Option<i64>,
         told: Option<&Told<'_>>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<i64>, StoreError> {
+        let Some(end) = rows.last() else { return Ok(None) };
         self.go_bare();
-        self.execute(
+        self.execute_each(
             "INSERT INTO events (project, seq, feature_id, previous, at, question_id, line, event, operation_id, digest, envelope)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-            (
-                PROJECT,
-                row.seq,
-                &row.feature_id,
-                previous,
-                row.at,
-                &row.question_id,
-                &row.line,
-                &row.event,
-                told.map(|told| told.operation_id),
-                told.map(|told| told.digest),
-                told.map(|told| told.envelope),
-            ),
+            rows.iter().map(|row| {
+                let told = told.filter(|_| row.seq == end.seq);
+                (
+                    PROJECT,
+                    row.seq,
+                    &row.feature_id,
+                    previous.replace(row.seq),
+                    row.at,
+                    &row.question_id,
+                    &row.line,
+                    &row.event,
+                    told.map(|told| told.operation_id),
+                    told.map(|told| told.digest),
+                    told.map(|told| told.envelope),
+                )
+            }),
         )?;
-        self.told = Timestamp::from_millis(row.at);
-        Ok(())
+        self.told = Timestamp::from_millis(end.at);
+        Ok(Some(end.seq))
     }
 
     /// An operation that has no event.

@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// With more features and questions than this, more rows in all, or more bytes, it is written to the tables even if
 /// nobody looks there. Whoever opens the file after a crash reads the features and the questions first; the operations are
 /// a name each.
-const MANY: usize = 180;
+const MANY: usize = 90;
 const LONG: usize = 1_000;
 const LARGE: usize = 1024 * 1024;
 
 /// A feature as the end of the log leaves it.
 pub(super) struct Ended {
-    pub(super) feature: Feature,
+    pub(super) feature: Arc<Feature>,
     /// Its open questions.
     pub(super) open: Vec<Arc<Question>>,
     /// Its last event.

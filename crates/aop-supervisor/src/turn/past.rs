@@ -53,7 +53,7 @@ impl Turn<'_> {
         let (mut ends, mut again) = (Ends::default(), Vec::new());
         while let Some(recorded) = past.before().await? {
             match recorded.stamped.event {
-                Event::QuestionOpened { question, .. } => again.extend(question.reopened_from),
+                Event::QuestionOpened { question, .. } => again.extend(question.reopened_from.clone()),
                 Event::TurnBegan { claim, .. } if !has_begun => has_begun = claim == self.claim,
                 Event::TurnEnded { claim, role, end } if has_begun && role == own && has_read(&end) => {
                     last_read = Some(claim);
@@ -88,13 +88,13 @@ impl Turn<'_> {
                 Event::QuestionOpened { question, .. }
                     if recorded.stamped.operation_id.as_ref() == Some(&operation) =>
                 {
-                    let asked = again.remove(&question.id).unwrap_or(question.id);
+                    let asked = again.remove(&question.id).unwrap_or_else(|| question.id.clone());
                     return Ok(self.context.store().question(asked).await?);
                 }
                 Event::QuestionOpened { question, .. } => {
-                    if let Some(old) = question.reopened_from {
-                        let last = again.remove(&question.id).unwrap_or(question.id);
-                        again.insert(old, last);
+                    if let Some(old) = &question.reopened_from {
+                        let last = again.remove(&question.id).unwrap_or_else(|| question.id.clone());
+                        again.insert(old.clone(), last);
                     }
                 }
                 Event::TurnBegan { claim, .. } if claim == self.claim => break,

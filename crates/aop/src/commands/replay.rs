@@ -8,7 +8,6 @@ use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::question::Question;
 use aop_kernel::replay::Replay;
 use aop_kernel::status::Held;
 use aop_kernel::tools::{Tool, digest_of};
@@ -134,7 +133,7 @@ impl State {
             .collect();
         let questions = snapshots()
             .flat_map(|snapshot| &snapshot.questions)
-            .map(|question: &Question| (question.id.to_string(), json!(question)))
+            .map(|question| (question.id.to_string(), json!(question)))
             .collect();
         State { seq: replay.seq, features, questions }
     }

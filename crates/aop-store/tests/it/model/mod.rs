@@ -296,10 +296,11 @@ impl Model {
             let (features, mut questions) = everything(side.store.as_ref()).await;
             let states = replay.features.values();
             assert_eq!(
-                states.clone().filter_map(|state| state.feature.clone()).collect::<Vec<_>>(),
+                states.clone().filter_map(|state| state.clone().into_feature()).collect::<Vec<_>>(),
                 features
             );
-            let mut replayed: Vec<_> = states.flat_map(|state| state.questions.clone()).collect();
+            let mut replayed: Vec<_> =
+                states.flat_map(|state| &state.questions).map(|question| (**question).clone()).collect();
             replayed.sort_by_key(|question| question.id.clone());
             questions.sort_by_key(|question| question.id.clone());
             assert_eq!(replayed, questions);
