@@ -16,7 +16,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// It is opened so often, each time after another kill.
-const OPENED: usize = 5;
+const OPENED: usize = 15;
 
 /// At most so many of those that were acknowledged are answered one by one, spread over all of them.
 const ANSWERED: usize = 1_000;

@@ -9,7 +9,7 @@ use crate::ways::Serving;
 use aop_testkit::postgres::Server;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,12 +18,18 @@ use std::time::{Duration, Instant};
 /// They are raised by so many callers at once.
 pub(crate) const CALLERS: u64 = 64;
 
-/// They are looked at so often, in turns with the floor, because the machine changes under us; each time …
-const LOOKS: u32 = 10;
+/// They are looked at so often, in turns with the floor, because the machine changes under us: the middle of fewer would
+/// be another one in each run. A small pile is looked at less often, or nothing would be left of it. Each time …
+const LOOKS: RangeInclusive<u64> = 10..=40;
 /// … so many pages are listed …
 const LISTED: u32 = 20;
-/// … and so many questions answered one after the other.
+/// … and so many questions answered one after the other, each right after it was shown.
 const ANSWERED: u32 = 5;
+
+/// So many pages over HTTP …
+const SERVED_PAGES: u32 = 200;
+/// … and so many answers, all from one page.
+const SERVED_ANSWERS: u32 = 50;
 
 /// The settings of a project whose questions never expire, and whose files nobody reads.
 pub(crate) const PATIENT: &str =
@@ -45,7 +51,7 @@ pub(crate) fn all(options: &Options, folder: &Path, place: &Place, server: Optio
             .into_iter()
             .map(|desk| Parked::start(desk, *count, raw_syncs(folder, options.spell / 5)))
             .collect();
-        for _ in 0..LOOKS {
+        for _ in 0..(count / 20).clamp(*LOOKS.start(), *LOOKS.end()) {
             parked.iter_mut().for_each(Parked::look);
         }
         for parked in parked {
@@ -100,7 +106,9 @@ impl Parked {
         drop(self.process.stdin.take());
         self.figures["resident_mib"] = self.next()["resident_mib"].clone();
         assert!(self.process.wait().unwrap().success());
-        for (name, shares) in [("page", [50, 99]), ("inbox", [50, 99]), ("answer", [50, 95])] {
+        for (name, shares) in
+            [("page", [50, 99]), ("inbox", [50, 99]), ("show", [50, 95]), ("answer", [50, 95])]
+        {
             let times = self.looks.iter().flat_map(|look| look[name].as_array().unwrap());
             let mut times: Vec<Duration> =
                 times.map(|time| Duration::from_nanos(time.as_u64().unwrap())).collect();
@@ -130,12 +138,16 @@ pub(crate) fn child(which: &Which, count: u64) {
         line.unwrap();
         let pages = times(LISTED, || assert_eq!(desk.page(50), 50));
         let inboxes = times(LISTED, || assert_eq!(desk.inbox(50), 50));
-        let mut open = desk.open(ANSWERED as usize).into_iter();
-        let answers = times(ANSWERED, || desk.answer(&open.next().unwrap()));
+        let open = desk.open(ANSWERED as usize);
+        let seen = open.iter().map(|open| (timed(|| desk.show(open)), timed(|| desk.answer(open))));
+        let (shows, answers): (Vec<_>, Vec<_>) = seen.unzip();
         let nanos = |times: Vec<Duration>| -> Vec<u64> {
             times.iter().map(|time| u64::try_from(time.as_nanos()).unwrap()).collect()
         };
-        println!("{}", json!({"page": nanos(pages), "inbox": nanos(inboxes), "answer": nanos(answers)}));
+        println!(
+            "{}",
+            json!({"page": nanos(pages), "inbox": nanos(inboxes), "show": nanos(shows), "answer": nanos(answers)})
+        );
     }
     println!("{}", json!({"resident_mib": resident_mib("self")}));
 }
@@ -148,10 +160,10 @@ fn serve(options: &Options, desk: &Which, figures: &mut Value) {
     let mut http = serving.connect();
     let list = |http: &mut crate::ways::Http| http.call("GET", "/api/v1/questions?limit=50", &Value::Null);
     let mut pages =
-        times(LOOKS * LISTED, || assert_eq!(list(&mut http)["items"].as_array().unwrap().len(), 50));
+        times(SERVED_PAGES, || assert_eq!(list(&mut http)["items"].as_array().unwrap().len(), 50));
     let page = list(&mut http);
     let mut open = page["items"].as_array().unwrap().iter();
-    let mut answers = times(LOOKS * ANSWERED, || {
+    let mut answers = times(SERVED_ANSWERS, || {
         let id = open.next().unwrap()["question_id"].as_str().unwrap();
         http.call("POST", &format!("/api/v1/questions/{id}/answer"), &json!({"answer": "this"}));
     });
@@ -187,12 +199,13 @@ pub(crate) fn fill(desk: &dyn Desk, numbers: Range<u64>, said: impl Fn(&str) + S
 }
 
 fn times(count: u32, mut work: impl FnMut()) -> Vec<Duration> {
-    let one = |_| {
-        let start = Instant::now();
-        work();
-        start.elapsed()
-    };
-    (0..count).map(one).collect()
+    (0..count).map(|_| timed(&mut work)).collect()
+}
+
+fn timed(work: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    work();
+    start.elapsed()
 }
 
 /// The bytes of all files below a folder.
