@@ -66,7 +66,7 @@ codes! {
         "List what there is with `aop questions --status all`, and check the feature id: a question belongs to exactly one feature.";
     QuestionAlreadyAnswered "question_already_answered" Refused 409 retry:false human:false
         "Somebody answered this question first; the details name who, when and with what. Answers are never changed."
-        "If the answer must change, tell the agent with `aop send --feature-id ID NOTE`: the note is read at the beginning of the next turn.";
+        "If the answer must change, tell the agent with `aop send --feature-id ID NOTE`: the note is read at the beginning of the next turn. It stands in the log, so a secret does not belong into it: have the agent ask again.";
     QuestionClosed "question_closed" Refused 409 retry:false human:true
         "The question expired or was withdrawn before this answer arrived, so nothing waits for it any more."
         "Ask it again with `aop reopen --feature-id ID --question-id QID`, then answer the new question.";

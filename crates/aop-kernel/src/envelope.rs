@@ -39,6 +39,14 @@ impl Refusal {
         self
     }
 
+    /// Why an answer was not taken, each reason for itself.
+    pub fn reasons(&self) -> Vec<String> {
+        let listed = self.facts.get("reasons").and_then(Value::as_array);
+        let listed: Vec<String> =
+            listed.into_iter().flatten().filter_map(|reason| Some(reason.as_str()?.to_owned())).collect();
+        if listed.is_empty() { vec![self.message.clone()] } else { listed }
+    }
+
     /// Shorthand for the commonest refusal.
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Refusal::new(ErrorCode::InvalidArgument, message)

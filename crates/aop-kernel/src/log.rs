@@ -48,7 +48,7 @@ impl fmt::Display for Sentence<'_> {
             Event::Merged { commit, merge_commit, into } => {
                 write!(f, "{} was merged into {} as {}", short(commit), folded(into), short(merge_commit))
             }
-            Event::QuestionOpened { question, .. } => opened(f, question),
+            Event::QuestionOpened { question, .. } => opened(f, actor, question),
             Event::QuestionAnswered { question_id, answer, answered_by, resolution } => {
                 if resolution.mode == ResolutionMode::DefaultByPolicy {
                     let how = "nobody answered in time; the declared default applies by policy";
@@ -81,18 +81,19 @@ fn with_note(f: &mut fmt::Formatter<'_>, note: Option<&str>) -> fmt::Result {
 }
 
 /// As much of a commit's name as people read.
-fn short(commit: &str) -> &str {
+pub fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-fn opened(f: &mut fmt::Formatter<'_>, question: &Question) -> fmt::Result {
+fn opened(f: &mut fmt::Formatter<'_>, actor: &str, question: &Question) -> fmt::Result {
     let asked = &question.asked;
     let blocking = if asked.blocking { "" } else { "non-blocking " };
-    write!(f, "{} asked {} ({blocking}{})", asked.role, question.id, asked.question_type.as_str())?;
-    if let Some(old) = &question.reopened_from {
-        write!(f, " (asks {old} again)")?;
+    match &question.reopened_from {
+        // Whoever asked it first had no part in that.
+        Some(old) => write!(f, "{actor} asked {}'s question {old} again as {}", asked.role, question.id)?,
+        None => write!(f, "{} asked {}", asked.role, question.id)?,
     }
-    write!(f, ": {}", folded(&asked.prompt))
+    write!(f, " ({blocking}{}): {}", asked.question_type.as_str(), folded(&asked.prompt))
 }
 
 /// Folds white space and control characters, and cuts: a log line stays a line whatever an agent wrote.
@@ -231,7 +232,7 @@ mod tests {
             ),
             (
                 json!({"type": "question.opened", "question": question(false, json!(id))}),
-                format!("qa asked {id} (non-blocking risk_ack) (asks {id} again): Is it safe?"),
+                format!("human asked qa's question {id} again as {id} (non-blocking risk_ack): Is it safe?"),
             ),
             (answered(json!("yes "), "user_reply"), format!("{id} answered by ann b: yes")),
             (

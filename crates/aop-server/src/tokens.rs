@@ -265,7 +265,7 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     if is_blank(name) {
         return Err(wrong("is blank"));
     }
-    if name.trim_start().to_ascii_lowercase().starts_with("policy:") {
+    if aop_kernel::tools::is_reserved_name(name) {
         return Err(wrong("is reserved: names that start with 'policy:' mark what no person decided"));
     }
     if name.chars().any(char::is_control) || name.len() > MAX_NAME_BYTES {

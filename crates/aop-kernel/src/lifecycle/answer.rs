@@ -125,6 +125,11 @@ fn after_the_first(question: &Question, feature: Option<&Feature>) -> String {
         Some(feature) if feature.status.is_terminal() => {
             format!("feature '{}' is {}; if the answer must change, {MADE_ANEW}", feature.id, feature.status)
         }
+        Some(_) | None if question.asked.has_secret() => format!(
+            "if the answer must change, have the agent ask again with `aop send --feature-id {} NOTE`; the note is read at the \
+             beginning of the next turn and stands in the log, so leave the secret out of it",
+            question.feature_id
+        ),
         Some(_) | None => format!(
             "if the answer must change, tell the agent with `aop send --feature-id {} NOTE`: the note is read at the beginning \
              of the next turn",

@@ -66,7 +66,12 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
             ErrorCode::UnsupportedOperation,
             "nobody can be asked: policy.execution.human_input.enabled is false",
         )
-        .hint("set it to true in aop.yaml, or decide without asking"));
+        // An agent is not invited to change the policy it works under.
+        .hint(if draft.request.caller.role.is_worker() {
+            "decide without asking, and say that you did"
+        } else {
+            "set it to true in aop.yaml, or decide without asking"
+        }));
     }
     let conflict = |message: String, other: &QuestionId| {
         let hint = if draft.request.caller.role.is_worker() {
@@ -126,10 +131,17 @@ pub(super) fn open(
         reopened_from,
         state: QuestionState::Open,
     };
-    let owed_to_worker = question.reopened_from.is_some() && blocking && role.is_worker();
+    let is_again = question.reopened_from.is_some();
+    let owed_to_worker = is_again && blocking && role.is_worker();
     draft.emit(Event::QuestionOpened { question: Arc::new(question), owed_to_worker });
     if blocking {
-        draft.move_to(Status::AwaitingInput, Some([role.as_str(), " asked ", id.as_str()].concat()));
+        let reason = if is_again {
+            let (who, whose) = (draft.request.caller.role, role.as_str());
+            format!("{} asked {whose}'s question again as {id}", who.as_str())
+        } else {
+            [role.as_str(), " asked ", id.as_str()].concat()
+        };
+        draft.move_to(Status::AwaitingInput, Some(reason));
     }
 }
 

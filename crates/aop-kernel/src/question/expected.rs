@@ -38,6 +38,20 @@ impl AnswerKind {
     }
 }
 
+/// Why these cannot be chosen from, in words that follow their name.
+pub fn against_choices(choices: &[String]) -> Option<String> {
+    if choices.is_empty() {
+        return Some("is empty".to_owned());
+    }
+    if let Some(index) = choices.iter().position(|choice| is_blank(choice)) {
+        return Some(format!("has a blank text at place {}", index + 1));
+    }
+    if let Some(label) = choices.iter().find(|label| RESERVED_LABELS.contains(&label.as_str())) {
+        return Some(format!("has '{label}', which is reserved for navigation"));
+    }
+    first_repeated(choices).map(|twice| format!("has '{twice}' twice"))
+}
+
 /// What the asker expects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,19 +110,8 @@ impl ExpectedAnswer {
                 ));
             }
             (Some(choices), true) => {
-                if choices.is_empty() {
-                    return wrong("expected_answer.choices is empty".into());
-                }
-                if let Some(index) = choices.iter().position(|choice| is_blank(choice)) {
-                    return wrong(format!("expected_answer.choices[{index}] is blank"));
-                }
-                if let Some(label) = choices.iter().find(|label| RESERVED_LABELS.contains(&label.as_str())) {
-                    return wrong(format!(
-                        "expected_answer.choices has '{label}', which is reserved for navigation"
-                    ));
-                }
-                if let Some(twice) = first_repeated(choices) {
-                    return wrong(format!("expected_answer.choices has '{twice}' twice"));
+                if let Some(reason) = against_choices(choices) {
+                    return wrong(format!("expected_answer.choices {reason}"));
                 }
             }
             (None, false) => {}

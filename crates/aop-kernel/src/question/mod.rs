@@ -4,7 +4,7 @@ mod expected;
 mod record;
 
 pub(crate) use expected::redacted;
-pub use expected::{AnswerKind, ExpectedAnswer};
+pub use expected::{AnswerKind, ExpectedAnswer, against_choices};
 
 use crate::ids::{FeatureId, OperationId, QuestionId};
 use crate::policy::{DecisionPolicy, OnTimeout};

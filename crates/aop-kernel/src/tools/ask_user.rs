@@ -2,13 +2,13 @@
 //! question as `feature.question_create` makes; what is added is who asks, and an operation id that belongs to the
 //! call, so that the same call again finds the same question.
 
-use super::args::{Args, wrong};
+use super::args::{Args, mistyped, wrong};
 use super::digest::{Sorted, digest};
 use super::schema::{blocking, closed_object, flag, object, question_id, question_type, spec, text};
 use crate::envelope::Refusal;
 use crate::ids::{OperationId, QuestionId};
 use crate::own::{OwnId, OwnOperation};
-use crate::question::QuestionType;
+use crate::question::{QuestionType, against_choices};
 use crate::role::Caller;
 use serde_json::{Value, json};
 
@@ -45,12 +45,17 @@ pub enum CallIdentity<'a> {
     },
 }
 
+fn texts(choices: &Value) -> Result<Vec<String>, Refusal> {
+    let texts = choices.as_array().map(|list| list.iter().map(|text| text.as_str().map(str::to_owned)));
+    texts.and_then(Iterator::collect).ok_or_else(|| mistyped("choices", "a list of texts", choices))
+}
+
 impl AskUser {
     /// Reads the arguments; what they mean together with the project's rules is checked when it is asked.
     pub fn parse(input: &Value) -> Result<Self, Refusal> {
         let mut args = Args::new(ASK_USER, input)?;
         let prompt = args.text("prompt")?;
-        let choices = args.optional("choices");
+        let choices = args.optional("choices").map(texts).transpose()?;
         let allow_other = args.optional_bool("allow_other")?;
         let spec = args.optional("spec");
         let question_type = args.optional_text("question_type")?.unwrap_or_else(|| "clarification".into());
@@ -64,6 +69,9 @@ impl AskUser {
         if allow_other.is_some() && choices.is_none() {
             return Err(wrong("allow_other", "allow_other is given without choices".into())
                 .hint("leave it out: without choices any text is an answer"));
+        }
+        if let Some(reason) = choices.as_deref().and_then(against_choices) {
+            return Err(wrong("choices", format!("choices {reason}")));
         }
         let expected = choices
             .map(|choices| json!({"kind": "single_choice", "choices": choices, "allow_other": allow_other}));
@@ -161,6 +169,21 @@ mod tests {
         assert_ne!(operation(&one, identity(0)), operation(&one, elsewhere));
         let named = CallIdentity::Named("toolu_1");
         assert_eq!(operation(&one, named), operation(&asks(json!({"prompt": "Else"})), named));
+    }
+
+    #[test]
+    fn choices_that_cannot_be_taken_are_named_as_the_caller_names_them() {
+        for (choices, said) in [
+            (json!([]), "choices is empty"),
+            (json!(["a", " "]), "choices has a blank text at place 2"),
+            (json!(["a", "a"]), "choices has 'a' twice"),
+            (json!(["__done__"]), "choices has '__done__', which is reserved for navigation"),
+            (json!("a"), "choices is a list of texts, not '\"a\"'"),
+            (json!(["a", 1]), "choices is a list of texts, not '[\"a\",1]'"),
+        ] {
+            let refusal = AskUser::parse(&json!({"prompt": "Which?", "choices": choices})).unwrap_err();
+            assert_eq!((refusal.message.as_str(), &refusal.facts["argument"]), (said, &json!("choices")));
+        }
     }
 
     #[test]

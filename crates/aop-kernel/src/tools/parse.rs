@@ -15,7 +15,7 @@ use crate::policy::{DecisionPolicy, Rules};
 use crate::question::{Asked, EngineRef, ExpectedAnswer, QuestionStatus, QuestionType};
 use crate::role::{Caller, Role};
 use crate::status::Status;
-use aop_ask::QuestionSpec;
+use aop_ask::{QuestionSpec, is_unseen};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -259,7 +259,7 @@ fn mutation(
         Tool::QuestionAnswer => {
             let question_id = args.id("question_id", QuestionId::parse)?;
             let answer = args.any("answer")?.clone();
-            let answered_by = answerer(args.text("answered_by")?)?;
+            let answered_by = answerer(caller, args.text("answered_by")?)?;
             let answer = Answer { feature_id, question_id, answer, answered_by };
             let digest = answer.digest(caller.role);
             (Command::Answer(answer), digest)
@@ -407,9 +407,30 @@ fn expectation(value: &Value) -> Result<ExpectedAnswer, Refusal> {
     })
 }
 
-/// A name that could be taken for a decision of policy is refused: nobody but the clock decides as policy.
-fn answerer(name: String) -> Result<String, Refusal> {
-    if name.trim_start().to_ascii_lowercase().starts_with("policy:") {
+/// Whether a name could be taken for a decision of policy.
+pub fn is_reserved_name(name: &str) -> bool {
+    as_read(name).starts_with("policy:")
+}
+
+/// A name as it is read: without what nobody sees in it, in small letters, however wide its signs are.
+fn as_read(name: &str) -> String {
+    let narrow = |sign: char| match sign {
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(sign) - 0xfee0).unwrap_or(sign),
+        '\u{2236}' | '\u{a789}' | '\u{fe13}' | '\u{fe55}' => ':',
+        other => other,
+    };
+    name.chars().filter(|sign| !is_unseen(*sign)).map(|sign| narrow(sign).to_ascii_lowercase()).collect()
+}
+
+/// Who answers. Nobody but the clock decides as policy, and the orchestrator conveys what a person said: its own name, or
+/// that of an agent, is nobody's answer.
+fn answerer(caller: &Caller, name: String) -> Result<String, Refusal> {
+    let role = Role::parse(&as_read(&name)).filter(|role| *role != Role::Human);
+    if caller.role == Role::Orchestrator && role.is_some() {
+        return Err(wrong("answered_by", format!("answered_by {} is no person", crate::ids::quoted(&name)))
+            .hint("the orchestrator conveys what a person answered; give that person's name, or 'human'"));
+    }
+    if is_reserved_name(&name) {
         return Err(wrong("answered_by", format!("answered_by {} is reserved", crate::ids::quoted(&name)))
             .hint(
                 "names that start with 'policy:' mark what no person decided; give the name of who answers",
@@ -450,5 +471,46 @@ impl Request {
             self.digest = create.digest(self.caller.role);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_reads_as_policy_is_reserved_whatever_is_unseen_in_it() {
+        for bad in [
+            "policy:default",
+            " Policy:x",
+            "policy\u{200b}:default",
+            "\u{200b}policy:default",
+            "pol\u{ad}icy:default",
+            "\u{202e}policy:",
+            "policy\u{a0}:x",
+            "policy\u{ff1a}default",
+            "\u{ff50}olicy:x",
+            "POLICY\u{2236}x",
+        ] {
+            assert!(is_reserved_name(bad), "{bad:?}");
+            assert!(answerer(&Caller::new(Role::Human), bad.to_owned()).is_err(), "{bad:?}");
+        }
+        for good in ["", "policy", "policymaker: Ana", "Ana (policy: none)", "Ana\u{200d}", "保险"] {
+            assert!(!is_reserved_name(good), "{good:?}");
+        }
+    }
+
+    #[test]
+    fn the_orchestrator_answers_in_the_name_of_a_person_and_in_no_other() {
+        let by = |role, name: &str| answerer(&Caller::new(role), name.to_owned());
+        for bad in ["orchestrator", "Builder", " planner ", "q\u{200b}a"] {
+            let refusal = by(Role::Orchestrator, bad).unwrap_err();
+            assert_eq!(refusal.facts["argument"], "answered_by", "{bad}");
+            assert!(refusal.message.contains("is no person"), "{refusal:?}");
+            assert!(by(Role::Human, bad).is_ok(), "a person may be called {bad}");
+        }
+        for good in ["human", "Ana", "claude_code", "codex"] {
+            assert!(by(Role::Orchestrator, good).is_ok(), "{good}");
+        }
     }
 }

@@ -93,6 +93,19 @@ fn whoever_may_not_answer_is_told_to_wait_for_the_open_question() {
 }
 
 #[test]
+fn an_agent_that_cannot_ask_is_not_told_to_change_the_policy() {
+    let moment = Moment { now: Timestamp::from_millis(START), question_id: id(1) };
+    let off = rules(HumanInput { enabled: false, ..HumanInput::default() });
+    let mut asks = request(Tool::QuestionCreate, &question(json!({})));
+    for role in Role::ALL {
+        asks.caller = Caller::new(*role);
+        let hint = lifecycle::apply(&feature(), &asks, &moment, &off).unwrap_err().hint;
+        assert!(hint.contains("decide without asking"), "{role}: {hint}");
+        assert_eq!(hint.contains("aop.yaml"), !role.is_worker(), "{role}: {hint}");
+    }
+}
+
+#[test]
 fn what_stands_in_the_place_of_a_secret_is_never_told_as_the_answer() {
     let spec = json!({"version": 1, "topic": "t", "questions": [
         {"id": "token", "header": "Token", "question": "?", "kind": "free_text", "required": true, "secret": true},

@@ -120,6 +120,21 @@ fn whoever_wants_another_answer_is_told_what_can_still_be_done() {
 }
 
 #[test]
+fn whoever_wants_another_secret_is_not_told_to_write_it_into_the_log() {
+    let project = Project::with_feature();
+    let spec = json!({"version": 1, "topic": "t", "questions": [{"id": "key", "header": "Key",
+        "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
+    let input = json!({"feature_id": "shop", "role": "builder", "session_id": "s", "prompt": "p",
+        "question_type": "clarification", "spec": spec, "operation_id": "op-1"});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    let question = asked["question_id"].as_str().unwrap();
+    project.answer(question, "first").data();
+    let error = project.answer(question, "second").refused("question_already_answered", 1);
+    let hint = error["details"]["hint"].as_str().unwrap();
+    assert!(hint.contains("ask again") && hint.contains("leave the secret out of it"), "{hint}");
+}
+
+#[test]
 fn since_when_a_status_holds_is_when_it_changed_and_not_when_the_feature_was_touched() {
     let project = Project::with_feature();
     let feature = || project.run(&["status"]).data()["features"][0].clone();
@@ -288,6 +303,13 @@ fn withdraw_reopen_retry_and_cancel_move_a_feature_as_written() {
     let reopened = run(&args("reopen", &id)).data();
     assert_eq!(reopened["feature_status"], "awaiting_input");
     let new = reopened["question_id"].as_str().unwrap();
+    let reason = format!("human asked builder's question again as {new}");
+    assert_eq!(project.feature("shop")["status_reason"], reason.as_str());
+    let log = std::fs::read_to_string(project.path(".aop/features/shop/decisions.md")).unwrap();
+    assert!(
+        log.contains(&format!("human asked builder's question {id} again as {new} (clarification)")),
+        "{log}"
+    );
     let listed = project.run(&["questions"]).data();
     assert_eq!(listed["items"][0]["reopened_from"], id.as_str());
     run(&args("withdraw", new)).data();
