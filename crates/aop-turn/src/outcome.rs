@@ -13,7 +13,7 @@ words! {
         EngineTimeout "ENGINE_TIMEOUT",
         /// The stream stops before the turn's end.
         EngineStreamTruncated "ENGINE_STREAM_TRUNCATED",
-        /// The result does not fit its schema.
+        /// The result does not fit its schema, or is not what was written.
         OutputSchemaInvalid "OUTPUT_SCHEMA_INVALID",
         /// It asked without saying what.
         AskUserPayloadInvalid "ASK_USER_PAYLOAD_INVALID",

@@ -1,5 +1,5 @@
-//! What to do about a result that fails its schema: the same engine session gets a few corrective turns before
-//! the verdict stands. Repair turns are no attempts.
+//! What to do about a result that fails its schema, or is not read as it was written: the same engine session gets a few
+//! corrective turns before the verdict stands. Repair turns are no attempts.
 
 use crate::judge::Verdict;
 use crate::outcome::Outcome;
@@ -32,8 +32,7 @@ pub fn next_step(verdict: &Verdict, rounds_done: u32, repair_rounds: u32) -> Nex
 }
 
 fn corrective_text(reasons: &[String]) -> String {
-    let mut text =
-        String::from("Your last message holds a result that does not fit the required schema:\n\n");
+    let mut text = String::from("Your last message holds a result that cannot be taken as it stands:\n\n");
     for reason in reasons.iter().take(MAX_REASONS) {
         text.push_str(&format!("- {}\n", inline(reason)));
     }

@@ -5,14 +5,27 @@
 //! Does not count: an object in the middle of a line, in a quotation, in an indented block, in a fence of
 //! another language, in a fence within a fence, in a fence that is never closed, or with words after it.
 
+use aop_ask::json::{read, read_plainly};
 use serde_json::{Map, Value};
 
 /// The object at the end of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Tail {
     pub(crate) object: Map<String, Value>,
+    /// Why it is not what was written.
+    pub(crate) flaw: Option<Flaw>,
     /// The message is nothing but this object.
     pub(crate) whole: bool,
+}
+
+/// A key stands twice, of which only one is read, or a number would become another one: whoever wrote that has not said
+/// what was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Flaw {
+    /// In words.
+    pub(crate) why: String,
+    /// It is the marker that stands twice: the object may say that the work is done and that it is not.
+    pub(crate) of_marker: bool,
 }
 
 /// The object, or in words why there is none.
@@ -22,9 +35,9 @@ pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
         return Err("the message is empty");
     }
     if text.starts_with('{')
-        && let Some(object) = parse(text)
+        && let Some(tail) = parse(text, true)
     {
-        return Ok(Tail { object, whole: true });
+        return Ok(tail);
     }
     let mut fence: Option<Fence<'_>> = None;
     let mut bare_starts = Vec::new();
@@ -56,18 +69,25 @@ pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
         return Err("the message does not end with a JSON object");
     }
     // From the end, because the last object that reaches the end is the one; an inner one leaves a remainder.
-    let found = bare_starts.into_iter().rev().find_map(|start| parse(&text[start..]));
-    let object = found.ok_or("no object that begins at a line start reaches the end of the message")?;
-    Ok(Tail { object, whole: false })
+    let found = bare_starts.into_iter().rev().find_map(|start| parse(&text[start..], false));
+    found.ok_or("no object that begins at a line start reaches the end of the message")
 }
 
-fn parse(text: &str) -> Option<Map<String, Value>> {
+fn parse(text: &str, whole: bool) -> Option<Tail> {
     match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => Some(object),
+        Ok(Value::Object(object)) => Some(Tail { object, flaw: flaw(text), whole }),
         Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) | Err(_) => {
             None
         }
     }
+}
+
+/// What is wrong with a text that is a JSON object.
+fn flaw(text: &str) -> Option<Flaw> {
+    let why = read_plainly(text.as_bytes()).err()?;
+    let marker = format!("/{}", crate::MARKER);
+    let of_marker = read(text.as_bytes()).is_err_and(|found| found.iter().any(|flaw| flaw.path == marker));
+    Some(Flaw { why, of_marker })
 }
 
 /// An open code fence, by the rules of CommonMark.
@@ -97,8 +117,7 @@ impl<'a> Fence<'a> {
         if !self.label.is_empty() && !self.label.eq_ignore_ascii_case("json") {
             return Err("the closing fence is labelled as something other than JSON");
         }
-        let object = parse(content).ok_or("the closing fence does not hold one JSON object")?;
-        Ok(Tail { object, whole: self.start == 0 })
+        parse(content, self.start == 0).ok_or("the closing fence does not hold one JSON object")
     }
 }
 
@@ -147,6 +166,24 @@ mod tests {
             assert_eq!(whole(text), Some(false), "{text}");
             assert!(closing_object(text).unwrap().object.contains_key("a"));
         }
+    }
+
+    #[test]
+    fn an_object_that_is_read_as_something_else_than_was_written_has_a_flaw_wherever_it_stands() {
+        let flaw = |text: &str| closing_object(text).unwrap().flaw;
+        for (object, of_marker) in [
+            ("{\"a\":1,\"a\":1}", false),
+            ("{\"a\":[{\"b\":1,\"b\":2}]}", false),
+            ("{\"a\":[-9223372036854775809]}", false),
+            ("{\"a\":1,\"a\":1,\"__SKILL_DONE__\":true,\"__SKILL_DONE__\":false}", true),
+            ("{\"a\":{\"__SKILL_DONE__\":true,\"__SKILL_DONE__\":true}}", false),
+        ] {
+            for text in [object.to_owned(), format!("So:\n{object}"), format!("So:\n```json\n{object}\n```")]
+            {
+                assert_eq!(flaw(&text).map(|flaw| flaw.of_marker), Some(of_marker), "{text}");
+            }
+        }
+        assert_eq!(flaw("{\"a\":18446744073709551615,\"b\":{\"a\":1.5e300}}"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod terminal;
 use crate::dialogue::ask::{Ask, Item, Said};
 use crate::dialogue::{Protocol, Request, Target};
 use crate::spec::QuestionSpec;
-use crate::violation::{Violation, quote, show};
+use crate::violation::{Violation, join, quote, show};
 use serde_json::{Map, Value};
 
 /// What came back from a tool.
@@ -54,14 +54,23 @@ fn malformed(path: &str, value: &Value, wanted: &str) -> Violation {
     }
 }
 
-/// The member `answers` of a reply; absent or null means that nothing was answered.
-fn answers(reply: &Value) -> Result<Map<String, Value>, Violation> {
+/// The member `answers` of a reply; absent or null means that nothing was answered. `beside` names the other members that
+/// the tool has.
+fn answers(reply: &Value, beside: &[&str]) -> Result<Map<String, Value>, Violation> {
     let wanted = "{\"answers\": {…}}";
     let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
     match map.get("answers") {
-        None | Some(Value::Null) => Ok(Map::new()),
+        None | Some(Value::Null) => nothing_but(map, beside, wanted).map(|()| Map::new()),
         Some(Value::Object(answers)) => Ok(answers.clone()),
         Some(other) => Err(malformed("/answers", other, wanted)),
+    }
+}
+
+/// Refuses a reply without its wrapper that says something all the same: answers that stand bare would be lost.
+fn nothing_but(map: &Map<String, Value>, known: &[&str], wanted: &str) -> Result<(), Violation> {
+    match map.iter().find(|(key, value)| !known.contains(&key.as_str()) && !is_blank(value)) {
+        None => Ok(()),
+        Some((key, value)) => Err(malformed(&join("", key), value, wanted)),
     }
 }
 

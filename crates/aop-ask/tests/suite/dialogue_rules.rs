@@ -570,6 +570,35 @@ fn what_a_tool_never_returns_is_a_violation() {
 }
 
 #[test]
+fn answers_without_the_wrapper_of_their_tool_are_refused_and_not_dropped_in_silence() {
+    let optional = with(&platform(), "/questions/0/required", Some(json!(false)));
+    let text = "Which platform do you write for?";
+    for (target, reply) in [
+        (Target::ClaudeCode, json!({text: "Web"})),
+        (Target::ClaudeCode, json!({"questions": [], "answers": null, text: "Web"})),
+        (Target::Codex, json!({"platform": {"answers": ["Web"]}})),
+        (Target::Elicitation, json!({"action": "accept", "platform": "Web"})),
+        (Target::Elicitation, json!({"action": "accept", "content": null, "answer": {"platform": "Web"}})),
+    ] {
+        let mut dialogue = start(&optional, target);
+        assert_eq!(dialogue.reply(&reply).unwrap_err().code, "malformed_reply", "{target:?} {reply}");
+        asked(&dialogue);
+    }
+    for (target, reply) in [
+        (Target::ClaudeCode, json!({})),
+        (Target::ClaudeCode, json!({"questions": [{"question": text}], "annotations": {}})),
+        (Target::ClaudeCode, json!({text: " "})),
+        (Target::Codex, json!({"platform": {"answers": []}})),
+        (Target::Elicitation, json!({"action": "accept", "_meta": {"n": 1}})),
+        (Target::Elicitation, json!({"action": "accept", "platform": ""})),
+    ] {
+        let mut dialogue = start(&optional, target);
+        dialogue.reply(&reply).unwrap();
+        assert_eq!(ended(&dialogue), json!({}), "{target:?} {reply}: unanswered");
+    }
+}
+
+#[test]
 fn a_dialogue_survives_being_written_down_half_way() {
     let mut dialogue = start(&choice("multi_choice", &["A", "B", "C", "D", "E"], json!({})), Target::Codex);
     for answer in ["C … D", "D", "Add another"] {

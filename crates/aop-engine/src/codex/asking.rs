@@ -14,6 +14,11 @@ use tokio::time::Instant;
 /// How `aop mcp` is called in the settings that the documentation gives.
 const OUR_SERVER: &str = "aop";
 
+/// A message is taken for whole when so long nothing more of it was written down …
+const MESSAGE_SETTLES: Duration = Duration::from_millis(25);
+/// … and in any case after this: a model that writes that slowly is cut off, and asks the rest again.
+const MESSAGE_AT_MOST: Duration = Duration::from_millis(250);
+
 /// What came of waiting for a person.
 enum Waited {
     Reply(Box<Reply>),
@@ -82,9 +87,20 @@ impl Turn<'_> {
     }
 
     /// Asks of the same message that Codex has not come to yet: it does one after the other, and once the process is
-    /// gone it would never come to them.
+    /// gone it would never come to them. It begins with the first while the others are still being written down.
     async fn asks_behind(&self, card: &Card) -> Vec<Card> {
-        let Some(rollout) = conversation(&self.home, &self.session.session).await else { return Vec::new() };
+        let until = Instant::now() + MESSAGE_AT_MOST;
+        let mut seen = None;
+        let rollout = loop {
+            let rollout = conversation(&self.home, &self.session.session).await;
+            let calls = rollout.as_ref().map(|rollout| rollout.unanswered().count());
+            if seen == Some(calls) || Instant::now() >= until {
+                break rollout;
+            }
+            seen = Some(calls);
+            tokio::time::sleep(MESSAGE_SETTLES).await;
+        };
+        let Some(rollout) = rollout else { return Vec::new() };
         let behind = rollout.unanswered().filter(|call| call.asks() && call.call_id != card.call_id);
         let card = |call: &super::rollout::Call| Card {
             call_id: call.call_id.clone(),

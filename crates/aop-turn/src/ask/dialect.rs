@@ -3,6 +3,7 @@
 use super::{Ask, record::with_record_fields};
 use crate::interaction::{Interaction, InteractionId};
 use crate::native::non_blank;
+use crate::tail::{Flaw, Tail};
 use serde_json::{Map, Value};
 
 /// What an object at the end of a message says.
@@ -10,6 +11,8 @@ use serde_json::{Map, Value};
 pub(crate) enum Payload {
     /// The work is done; this is the result, without the marker.
     Done(Map<String, Value>),
+    /// The work is done, and what was written as its result is not what was read.
+    Unreadable(String),
     /// It asks.
     Ask(Box<Ask>),
     /// It claims to ask and lacks what that takes.
@@ -20,8 +23,24 @@ pub(crate) enum Payload {
     Other,
 }
 
+/// Reads what a message ends with. Where that is not what was written, it is no result and no question, but what it claims
+/// to be: an ask, also where it cannot be told whether it is one.
+pub(crate) fn read_tail(tail: &Tail, attempt: u32) -> Payload {
+    let payload = read_payload(&tail.object, attempt);
+    let Some(Flaw { why, of_marker }) = &tail.flaw else { return payload };
+    match payload {
+        Payload::Done(_) if !of_marker => Payload::Unreadable(why.clone()),
+        Payload::Other => Payload::Other,
+        Payload::Done(_)
+        | Payload::Unreadable(_)
+        | Payload::Ask(_)
+        | Payload::MalformedAsk(_)
+        | Payload::UnknownRequest(_) => Payload::MalformedAsk(why.clone()),
+    }
+}
+
 /// Reads the object. `attempt` becomes the id where the dialect has none.
-pub(crate) fn read_payload(object: &Map<String, Value>, attempt: u32) -> Payload {
+pub(super) fn read_payload(object: &Map<String, Value>, attempt: u32) -> Payload {
     let marker = object.get(crate::MARKER);
     if marker == Some(&Value::Bool(true)) {
         let mut rest = object.clone();

@@ -130,7 +130,8 @@ fn distinct_texts(value: Option<&Value>) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ask::{Payload, question_arguments, read_payload};
+    use crate::ask::dialect::read_payload;
+    use crate::ask::{Payload, question_arguments};
     use serde_json::{Map, Value, json};
 
     /// The arguments of a worker's request with these fields, and the warnings.

@@ -8,7 +8,7 @@ mod question;
 mod record;
 mod together;
 
-pub(crate) use dialect::{Payload, read_payload};
+pub(crate) use dialect::{Payload, read_tail};
 pub use native::from_native;
 pub use question::question_arguments;
 

@@ -2,10 +2,11 @@
 
 use super::record::with_record_fields;
 use super::together::{Part, numbered, together};
-use super::{Ask, QuestionType, Reply, WaitingCall};
+use super::{Ask, QuestionType, Reply, WaitingCall, left_out};
 use crate::interaction::{Choice, DecisionPolicy, Interaction, InteractionId, Kind};
 use crate::native::{AskBody, CardQuestion, NativeAsk, card_spec};
 use aop_ask::is_blank;
+use aop_ask::json::{AS_TEXT, maybe_rounded};
 use serde_json::{Map, Value, json};
 
 /// The ask behind the native asks that wait, or why there is none. `asks` is not empty.
@@ -78,6 +79,9 @@ fn card_ask(card: &[CardQuestion], calls: Vec<WaitingCall>, attempt: u32) -> Ask
 }
 
 fn prompt_ask(id: InteractionId, attempt: u32, fields: &Map<String, Value>) -> Ask {
+    let mut fields = fields.clone();
+    let rounded = taken_out(&mut fields);
+    let fields = &fields;
     let prompt = fields.get("prompt").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut ask =
         with_record_fields(Ask::of(Interaction::open(id, attempt, prompt).with_fields(fields)), fields);
@@ -85,7 +89,21 @@ fn prompt_ask(id: InteractionId, attempt: u32, fields: &Map<String, Value>) -> A
         ask.interaction.kind = Kind::ChooseOne;
     }
     ask.reply = Reply::AsExpected;
+    ask.warnings.extend(rounded);
     ask
+}
+
+/// Takes out the fields with a number that may be another one than was written, and names them.
+fn taken_out(fields: &mut Map<String, Value>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    fields.retain(|field, value| {
+        let rounded = maybe_rounded(value);
+        warnings.extend(rounded.map(|number| {
+            left_out(field, &format!("the number {number} may not be the one that was written; {AS_TEXT}"))
+        }));
+        rounded.is_none()
+    });
+    warnings
 }
 
 fn permission_ask(id: InteractionId, attempt: u32, tool: &str, summary: &str, input: &Value) -> Ask {

@@ -46,7 +46,8 @@ fn fitted(prompt: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ask::{Payload, from_native, read_payload};
+    use crate::ask::dialect::read_payload;
+    use crate::ask::{Payload, from_native};
     use crate::interaction::InteractionId;
     use crate::native::{NativeAsk, Stage, read_ask, read_permission};
 

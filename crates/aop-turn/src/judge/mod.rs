@@ -11,7 +11,7 @@
 
 mod engine_failure;
 
-use crate::ask::{Ask, Payload, from_native, read_payload};
+use crate::ask::{Ask, Payload, from_native, read_tail};
 use crate::engine::{Engine, Mode};
 use crate::evidence::{Evidence, EvidenceKind};
 use crate::flat::project_back;
@@ -23,7 +23,7 @@ use crate::outcome::{
 };
 use crate::quote::{excerpt, inline};
 use crate::stream::Ended;
-use crate::tail::{Tail, closing_object};
+use crate::tail::{Flaw, Tail, closing_object};
 use crate::turn::{PendingAsk, Turn};
 use aop_ask::is_blank;
 use serde_json::{Map, Value};
@@ -124,13 +124,16 @@ impl Judge<'_> {
     fn outcome(&mut self) -> Outcome {
         let (text, range) = self.message();
         let tail = self.tail(&text, &range);
-        let payload =
-            tail.as_ref().map_or(Payload::Other, |tail| read_payload(&tail.object, self.rules.attempt));
+        let payload = tail.as_ref().map_or(Payload::Other, |tail| read_tail(tail, self.rules.attempt));
         if let Some(failure) = self.engine_failure(&payload) {
             return failure;
         }
-        if let Payload::Done(data) = payload {
-            return self.strong(data, range);
+        match payload {
+            Payload::Done(data) => return self.strong(data, &range),
+            Payload::Unreadable(why) => {
+                return self.unfit(&range, "cannot be read as it was written", vec![why]);
+            }
+            Payload::Ask(_) | Payload::MalformedAsk(_) | Payload::UnknownRequest(_) | Payload::Other => {}
         }
         if let Some(outcome) = self.native_ask() {
             if let Outcome::AskUser(_) = outcome {
@@ -141,7 +144,7 @@ impl Judge<'_> {
         if let Some(outcome) = self.payload_ask(payload, &range) {
             return outcome;
         }
-        match tail.filter(|tail| tail.whole).and_then(|tail| self.soft(tail.object, &range)) {
+        match tail.filter(|tail| tail.whole).and_then(|tail| self.soft(tail, &range)) {
             Some(outcome) => outcome,
             None => self.prose(text, range),
         }
@@ -179,19 +182,22 @@ impl Judge<'_> {
     }
 
     /// Step 2.
-    fn strong(&mut self, data: Map<String, Value>, range: Range<u64>) -> Outcome {
+    fn strong(&mut self, data: Map<String, Value>, range: &Range<u64>) -> Outcome {
         match self.checked(data) {
             Ok(data) => {
-                self.note(EvidenceKind::DoneMarker, &range, true, "the last message ends with it");
+                self.note(EvidenceKind::DoneMarker, range, true, "the last message ends with it");
                 Outcome::Final { data }
             }
-            Err(reasons) => {
-                self.note(EvidenceKind::DoneMarker, &range, true, "the result beside it fails its schema");
-                let message = format!("the result does not fit its schema: {}", reasons.join("; "));
-                self.schema_reasons = reasons;
-                Outcome::Error { code: TurnErrorCode::OutputSchemaInvalid, message }
-            }
+            Err(reasons) => self.unfit(range, "does not fit its schema", reasons),
         }
+    }
+
+    /// The work is done, and its result is none that could be taken.
+    fn unfit(&mut self, range: &Range<u64>, how: &str, reasons: Vec<String>) -> Outcome {
+        self.note(EvidenceKind::DoneMarker, range, true, &format!("the result beside it {how}"));
+        let message = format!("the result {how}: {}", reasons.join("; "));
+        self.schema_reasons = reasons;
+        Outcome::Error { code: TurnErrorCode::OutputSchemaInvalid, message }
     }
 
     /// Step 3, by tool.
@@ -213,7 +219,7 @@ impl Judge<'_> {
                 self.note(EvidenceKind::Request, range, false, "nobody knows this action");
                 None
             }
-            Payload::Done(_) | Payload::Other => None,
+            Payload::Done(_) | Payload::Unreadable(_) | Payload::Other => None,
         }
     }
 
@@ -223,7 +229,7 @@ impl Judge<'_> {
             Payload::Ask(ask) => in_text(&ask),
             Payload::MalformedAsk(reason) => format!("{ASK_LEFT_OUT}: in the text: {reason}"),
             request @ Payload::UnknownRequest(_) => return drop(self.payload_ask(request, range)),
-            Payload::Done(_) | Payload::Other => return,
+            Payload::Done(_) | Payload::Unreadable(_) | Payload::Other => return,
         };
         self.note(EvidenceKind::AskPayload, range, false, "it asks by tool as well, and that counts");
         self.warnings.push(asked);
@@ -256,9 +262,13 @@ impl Judge<'_> {
     }
 
     /// Step 4.
-    fn soft(&mut self, object: Map<String, Value>, range: &Range<u64>) -> Option<Outcome> {
+    fn soft(&mut self, tail: Tail, range: &Range<u64>) -> Option<Outcome> {
         self.rules.schema?;
-        match self.checked(object) {
+        let checked = match tail.flaw {
+            Some(Flaw { why, .. }) => Err(vec![why]),
+            None => self.checked(tail.object),
+        };
+        match checked {
             Ok(data) => {
                 self.note(EvidenceKind::Output, range, true, "the whole message fits the output schema");
                 // In auto mode nothing else was to be expected, so there is nothing to warn of.

@@ -3,6 +3,7 @@
 use crate::support::*;
 use aop_turn::command::{Conversation, Launch, Permissions, command_line};
 use aop_turn::patch::{PatchFor, patch};
+use aop_turn::repair::{NextStep, next_step};
 use aop_turn::{Engine, Mode, Outcome, Role};
 use serde_json::{Value, json};
 
@@ -352,6 +353,31 @@ mod decision_policy {
         assert!(alone.warnings.is_empty() && alone.beside_a_question()[0].contains("Which port?"));
         let prose = interactive().judge(Engine::Scripted, &turn(Engine::Scripted, "I have asked."));
         assert_eq!(prose.beside_a_question(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_result_that_is_not_what_was_written_is_written_anew_in_the_same_session() {
+        for &engine in Engine::ALL {
+            let twice = turn(engine, "{\"__SKILL_DONE__\": true, \"id\": 1, \"id\": 2}");
+            let verdict = interactive().judge(engine, &twice);
+            let NextStep::Repair { text, .. } = next_step(&verdict, 0, 1) else { panic!("{verdict:?}") };
+            assert!(text.contains("\"id\" stands twice"), "{engine}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_number_of_an_ask_by_tool_that_may_have_been_rounded_is_left_out_by_name() {
+        let input = "{\"prompt\": \"Which?\", \"choices\": [\"a\", \"b\"], \"details\": {\"id\": 123456789012345678901}}";
+        let call = gemini::tool("a1", "mcp_aop_ask_human", &json!("INPUT")).to_string();
+        let call = call.replace("\"INPUT\"", input);
+        let lines = [&stream(&[gemini::init(), gemini::user("go")])[..], call.as_bytes(), b"\n"].concat();
+        let end = stream(&[gemini::stopped("a1"), gemini::success()]);
+        let verdict = interactive().judge(Engine::Gemini, &[lines, end].concat());
+        let Outcome::AskUser(ask) = &verdict.outcome else { panic!("{verdict:?}") };
+        assert_eq!((ask.interaction.prompt.as_str(), &ask.details), ("Which?", &Value::Null));
+        assert_eq!(ask.expected_answer["choices"], json!(["a", "b"]));
+        let [said] = &verdict.warnings[..] else { panic!("{:?}", verdict.warnings) };
+        assert!(said.starts_with("ASK_FIELD_LEFT_OUT: details: the number 1.23"), "{said}");
     }
 
     #[test]

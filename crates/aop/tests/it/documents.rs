@@ -235,3 +235,23 @@ fn command_lines_keep_their_auto_execution_flags_in_both_modes() {
         assert!(patch["text"].as_str().unwrap().contains("artifacts/"), "{patch}");
     }
 }
+
+#[test]
+fn no_command_line_is_printed_that_runs_its_tools_unasked_where_people_are_to_be_asked() {
+    let project = Project::empty();
+    let command = |engine: &str, permissions: &str| {
+        let args = ["engine", "command", "--mode", "interactive", "--engine", engine];
+        project.run(&[&args[..], &["--permissions", permissions]].concat())
+    };
+    for (engine, named) in
+        [("gemini", "gemini"), ("iflow", "iflow"), ("scripted", "scripted"), ("codex", "codex exec")]
+    {
+        let error = command(engine, "ask").refused("invalid_argument", 2);
+        let message = error["message"].as_str().unwrap();
+        assert_eq!(message, format!("--permissions is ask, and {named} cannot ask for permissions"));
+        assert_eq!(error["details"]["argument"], "permissions");
+        command(engine, "auto").data();
+    }
+    let asking = command("claude-code", "ask").data()["argv"].clone();
+    assert_ne!(asking, command("claude-code", "auto").data()["argv"]);
+}

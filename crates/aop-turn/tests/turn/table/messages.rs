@@ -264,3 +264,69 @@ fn messages() {
         row("an empty message", Gemini, turn(Gemini, "  \n"), interactive(), Error("ENGINE_FAILED")),
     ]);
 }
+
+#[test]
+fn what_is_read_otherwise_than_it_was_written_is_no_result_and_no_question() {
+    let rows = |engine| {
+        let of = |name, text: &str, setup, expect| row(name, engine, turn(engine, text), setup, expect);
+        let number = || Setup { schema: Some(json!({"type": "object"})), ..interactive() };
+        vec![
+            of(
+                "a question that also says it is done",
+                "{\"__SKILL_DONE__\":false,\"message\":\"May I drop the table?\",\"__SKILL_DONE__\":true}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
+            of(
+                "a result that also says it is not done",
+                "{\"__SKILL_DONE__\":true,\"message\":\"Done.\",\"__SKILL_DONE__\":false}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
+            of(
+                "both in auto mode",
+                "{\"__SKILL_DONE__\":false,\"message\":\"May I?\",\"__SKILL_DONE__\":true}",
+                auto(),
+                Error("AUTO_MODE_ASKED_USER"),
+            ),
+            of(
+                "a key of the result twice",
+                "Done.\n{\"__SKILL_DONE__\":true,\"id\":1,\"id\":2}",
+                interactive(),
+                Error("OUTPUT_SCHEMA_INVALID"),
+            ),
+            of(
+                "a number of the result rounded",
+                "{\"__SKILL_DONE__\":true,\"id\":123456789012345678901}",
+                number(),
+                Error("OUTPUT_SCHEMA_INVALID"),
+            ),
+            of("a key twice without marker", "{\"id\":1,\"id\":2}", number(), Ask("{\"id\":1,\"id\":2}")),
+            of(
+                "a key twice without marker in auto mode",
+                "{\"id\":1,\"id\":2}",
+                Setup { mode: auto().mode, ..number() },
+                Error("OUTPUT_SCHEMA_INVALID"),
+            ),
+            of(
+                "a key of a question twice",
+                "{\"__SKILL_DONE__\":false,\"message\":\"Keep it?\",\"message\":\"Drop it?\"}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
+            of(
+                "an option rounded",
+                "{\"__SKILL_DONE__\":false,\"message\":\"Which?\",\"options\":[123456789012345678901,123456789012345678902]}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
+            of(
+                "an action twice",
+                "{\"type\":\"REQUEST\",\"request\":{\"action\":\"ask_user_input\",\"prompt\":\"Q?\",\"action\":\"fly\"}}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
+        ]
+    };
+    check([ClaudeCode, Codex, Gemini, Iflow].into_iter().flat_map(rows).collect());
+}

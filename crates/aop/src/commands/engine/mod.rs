@@ -5,6 +5,7 @@ pub(crate) mod list;
 mod self_test;
 
 use crate::output::{CommandResult, Reply};
+use aop_engine::check_permissions;
 use aop_kernel::{Envelope, Refusal};
 use aop_turn::command::{
     Conversation, Launch, Permissions, Version, command_line, is_session_handle, shell_quoted,
@@ -113,11 +114,13 @@ fn show_command(args: &CommandArgs) -> CommandResult {
         Some(id) => Conversation::Resume(id),
         None => Conversation::Start(args.session_id.as_deref()),
     };
+    let permissions = if args.permissions == "ask" { Permissions::Ask } else { Permissions::Auto };
+    asks_for_permissions(args.target.engine, permissions)?;
     let line = command_line(&Launch {
         engine: args.target.engine,
         mode: args.target.mode,
         conversation,
-        permissions: if args.permissions == "ask" { Permissions::Ask } else { Permissions::Auto },
+        permissions,
         version,
         output_schema: None,
     });
@@ -131,6 +134,19 @@ fn show_command(args: &CommandArgs) -> CommandResult {
     let text =
         format!("{}\n(the prompt goes to {})", words.join(" "), line.prompt.as_str().replace('_', " "));
     Ok(Reply::document(Envelope::success(&data), text))
+}
+
+/// No command line that runs every tool unasked is printed where people are to be asked. What is printed of Codex is
+/// `codex exec`, which asks nobody.
+fn asks_for_permissions(engine: Engine, permissions: Permissions) -> Result<(), Refusal> {
+    let is_exec = engine == Engine::Codex && permissions == Permissions::Ask;
+    if !is_exec && check_permissions(engine, permissions).is_ok() {
+        return Ok(());
+    }
+    let program = if is_exec { "codex exec" } else { engine.as_str() };
+    Err(Refusal::invalid_argument(format!("--permissions is ask, and {program} cannot ask for permissions"))
+        .hint("leave --permissions out for the command line that runs its tools unasked, or give --engine claude-code; with engines.permissions: ask in aop.yaml `aop run` has Codex ask over its app-server")
+        .fact("argument", "permissions"))
 }
 
 fn show_patch(args: &PatchArgs) -> Reply {
