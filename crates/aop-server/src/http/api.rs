@@ -86,8 +86,12 @@ pub(crate) fn object(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Val
 
 /// Puts the `Idempotency-Key` where the operation id belongs. Two different names for one operation are refused.
 pub(crate) fn name_operation(headers: &HeaderMap, input: &mut Map<String, Value>) -> Result<(), Refusal> {
-    let Some(key) = headers.get(IDEMPOTENCY_KEY) else { return Ok(()) };
+    let mut keys = headers.get_all(IDEMPOTENCY_KEY).into_iter();
+    let Some(key) = keys.next() else { return Ok(()) };
     let wrong = |message: &str| Err(Refusal::invalid_argument(message).fact("argument", "operation_id"));
+    if keys.next().is_some() {
+        return wrong("the request has more than one Idempotency-Key; send one");
+    }
     let Ok(key) = key.to_str() else {
         return wrong("the Idempotency-Key is no operation id: 1 to 128 printable ASCII characters");
     };

@@ -1,6 +1,8 @@
 //! Who makes a request. Programs send `Authorization: Bearer TOKEN`; browsers carry a session cookie, and then
 //! whatever changes something also carries the session's CSRF token: as the header `X-CSRF-Token` for the API, as a
-//! field for forms. A request with a wrong credential is refused and never taken for one without.
+//! field for forms. A request with a wrong token is refused and never taken for one without. An `Authorization` of
+//! another scheme is none of ours: a proxy in front may have a name and a password of its own, which browsers send with
+//! everything.
 
 use super::guard::Peer;
 use super::reply::Refused;
@@ -54,6 +56,11 @@ impl Signed {
         self.token_id().unwrap_or("operator")
     }
 
+    /// Whether it is a browser that has signed in.
+    pub(super) fn is_browser(&self) -> bool {
+        self.session.is_some()
+    }
+
     /// Whether the session has not ended, and the token been neither revoked nor outlived meanwhile. One that cannot be
     /// looked up is not good.
     pub(crate) async fn still_good(&self, app: &App) -> bool {
@@ -82,10 +89,13 @@ impl FromRequestParts<Shared> for Signed {
         if let Some(signed) = parts.extensions.remove::<Signed>() {
             return Ok(signed);
         }
-        if let Some(value) = parts.headers.get(header::AUTHORIZATION) {
-            return named(app, value).await?.ok_or_else(|| app.failures.count(peer(parts)).into());
+        let value = parts.headers.get(header::AUTHORIZATION);
+        if let Some(token) = value.and_then(token) {
+            return named(app, token).await?.ok_or_else(|| app.failures.count(peer(parts)).into());
         }
-        let Some(session) = session(app, &parts.headers).await? else { return Err(nobody().into()) };
+        let Some(session) = session(app, &parts.headers).await? else {
+            return Err(value.map_or_else(nobody, |_| app.failures.count(peer(parts))).into());
+        };
         let changes = !matches!(parts.method, Method::GET | Method::HEAD);
         let csrf = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
         if changes && !csrf.is_some_and(|csrf| same(&session.csrf, csrf)) {
@@ -101,22 +111,26 @@ impl FromRequestParts<Shared> for Signed {
 
 /// Whether the head of a request carries a good credential. Whom a token stands for is kept, so that it is looked up once.
 pub(super) async fn is_known(app: &Shared, parts: &mut Parts) -> Result<bool, Refusal> {
-    if let Some(value) = parts.headers.get(header::AUTHORIZATION)
-        && let Some(signed) = named(app, value).await?
+    if let Some(token) = parts.headers.get(header::AUTHORIZATION).and_then(token)
+        && let Some(signed) = named(app, token).await?
     {
         parts.extensions.insert(signed);
         return Ok(true);
     }
-    // A form of the pages goes by its session, also behind a proxy that has a name and a password of its own.
+    // A form of the pages goes by its session, whatever stands beside it.
     Ok(session(app, &parts.headers).await?.is_some())
 }
 
-/// Whom an `Authorization` names.
-async fn named(app: &Arc<App>, value: &HeaderValue) -> Result<Option<Signed>, Refusal> {
-    let text = value.to_str().unwrap_or_default();
-    let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-    let Some((_, token)) = token else { return Ok(None) };
-    let found = bearer(app, token.trim()).await?;
+/// The token in an `Authorization`; `None` when that is of another scheme.
+fn token(value: &HeaderValue) -> Option<&str> {
+    let mut parts = value.as_bytes().splitn(2, |byte| *byte == b' ');
+    let is_ours = parts.next().is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer"));
+    is_ours.then(|| parts.next().and_then(|token| str::from_utf8(token).ok()).unwrap_or_default().trim())
+}
+
+/// Whom a token of a request names.
+async fn named(app: &Arc<App>, token: &str) -> Result<Option<Signed>, Refusal> {
+    let found = bearer(app, token).await?;
     Ok(found.map(|(token_id, bearer)| Signed { bearer, token_id, session: None }))
 }
 

@@ -58,8 +58,13 @@ async fn events(
     let last = app.feed.last();
     let named = headers.get(LAST_EVENT_ID).map(|value| number(LAST_EVENT_ID, value.to_str().unwrap_or("?")));
     let named = named.or(from.after.map(|text| number("after", &text))).transpose()?;
-    // A number from the future belongs to another history of the project; what is there now is where it goes on.
-    let seen = named.map_or(last, |seen| seen.min(last));
+    let seen = match named {
+        // What another process has just written may have arrived there before it is known here. A number that nobody has
+        // written yet belongs to another history of the project; what is there now is where it goes on.
+        Some(seen) if seen > last => seen.min(app.service.store.last().await?),
+        Some(seen) => seen,
+        None => last,
+    };
     let follower = Follower {
         news: app.feed.news(),
         stopping: app.stopping.clone(),
@@ -230,6 +235,34 @@ mod tests {
     async fn busy(world: &World, feature: &str) {
         tokio::time::advance(HEARTBEAT / 3).await;
         world.ask(feature, json!({"blocking": false})).await;
+    }
+
+    #[tokio::test]
+    async fn what_was_told_by_another_server_already_is_not_sent_again() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let (app, _switch) = world.app().await;
+        world.ask("shop", json!({"blocking": false})).await;
+        let last = world.service.store.last().await.unwrap();
+        assert!(app.feed.last() < last, "the server has yet to read what was just written");
+        for (named, goes_on) in [(last - 1, last - 1), (last + 7, last), (last, last)] {
+            let signed = signed_with(&app, "token").await;
+            let headers = HeaderMap::from_iter([(
+                LAST_EVENT_ID.parse::<header::HeaderName>().unwrap(),
+                HeaderValue::from(named),
+            )]);
+            let from = Ok(Query(From::default()));
+            let Ok(response) = events(State(app.clone()), signed, from, headers).await else {
+                panic!("it may follow")
+            };
+            let mut body = response.into_body();
+            assert!(said(&mut body).await.unwrap().ends_with(&format!("\nid: {goes_on}\n\n")), "{named}");
+            if named == last {
+                world.ask("shop", json!({"blocking": false})).await;
+                let next = said(&mut body).await.unwrap();
+                assert!(next.starts_with(&format!("id: {}\n", last + 1)), "{next}");
+            }
+        }
     }
 
     #[tokio::test(start_paused = true)]

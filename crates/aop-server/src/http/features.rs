@@ -2,7 +2,7 @@
 
 use super::api::Named;
 use super::auth::Signed;
-use super::questions::{number, owned, query_refusal};
+use super::questions::{cursor, flag, number, owned, query_refusal};
 use super::reply::{Done, Refused, Reply};
 use super::{App, Shared};
 use crate::tokens::Bearer;
@@ -52,10 +52,7 @@ async fn list(
     if let Some(status) = filters.status {
         input.insert("status".into(), json!(status));
     }
-    if let Some(all) = filters.all {
-        let all: bool = all
-            .parse()
-            .map_err(|_| Refusal::invalid_argument("all is true or false").fact("argument", "all"))?;
+    if let Some(all) = flag("all", filters.all.as_deref())? {
         input.insert("all".into(), json!(all));
     }
     super::api::call(&app, &signed, Tool::FeatureList, input).await
@@ -122,11 +119,11 @@ async fn runs(
         .into());
     }
     let limit = number("limit", pages.limit.as_deref(), 1, LARGEST_PAGE)?.unwrap_or(PAGE);
-    let cursor = pages.cursor.as_deref().map(RunId::parse).transpose()?;
+    let after = pages.cursor.as_deref().map(|text| cursor(text, RunId::parse)).transpose()?;
     // Their ids sort by time. The one that runs now has a second document beside that, without an id for its key.
     let runs = app.service.store.documents(Shelf::Runs, "r_".to_owned()).await?;
     let mut later =
-        runs.into_iter().filter(|(id, _)| cursor.as_ref().is_none_or(|last| id.as_str() > last.as_str()));
+        runs.into_iter().filter(|(id, _)| after.as_ref().is_none_or(|last| id.as_str() > last.as_str()));
     let (ids, items): (Vec<String>, Vec<Value>) = later.by_ref().take(limit).unzip();
     let next_cursor = later.next().and(ids.last());
     Ok(Done(Envelope::success(&json!({"items": items, "next_cursor": next_cursor}))))

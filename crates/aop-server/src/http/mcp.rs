@@ -12,7 +12,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -58,7 +58,7 @@ async fn serve(
     protocol: &Protocol,
     owners: &Owners,
 ) -> Response {
-    if !request.headers().contains_key(header::AUTHORIZATION) {
+    if signed.is_browser() {
         let refusal = Refusal::new(ErrorCode::Unauthenticated, "a browser's session does not speak MCP");
         return Refused::from(refusal).into_response();
     }

@@ -129,8 +129,9 @@ fn table() -> Vec<Route> {
             .refusals(&[ErrorCode::FeatureNotFound, ErrorCode::ForbiddenForRole]),
         Route::post("/api/v1/questions", "Asks a human and returns at once.", ask, changed(json!({"status": {"const": "open"}, "resume_status": resumes()}))).refusals(OF_TOOL),
         Route::get("/api/v1/questions/{question_id}", "One question.", question()).refusals(OF_QUESTION),
-        Route::get("/api/v1/questions/{question_id}/wait", "The question when it is closed, or as it stands after that time.", question())
+        Route::get("/api/v1/questions/{question_id}/wait", "The question when it is closed, or as it stands after that time; with follow, the one by which a person asked it again last.", question())
             .query("timeout_s", whole(0, questions::LONGEST_WAIT as u64))
+            .query("follow", json!({"type": "boolean"}))
             .refusals(OF_QUESTION),
         Route {
             headers: &["Idempotency-Key", "If-Match"],
@@ -239,7 +240,7 @@ fn operation(route: &Route) -> Value {
             "Idempotency-Key" => {
                 "The operation id: the same again returns the first success and changes nothing."
             }
-            _ => "The ETag of the record as it was read.",
+            _ => "The ETag of the record as it was read; also several, separated by commas.",
         };
         let schema = if *name == "Idempotency-Key" {
             json!({"type": "string", "pattern": "^[!-~]{1,128}$"})

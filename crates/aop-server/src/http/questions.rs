@@ -75,7 +75,7 @@ async fn list(
         // Says that there is no such feature.
         app.service.feature(id).await?;
     }
-    let after = match filters.cursor.as_deref().map(QuestionId::parse).transpose()? {
+    let after = match filters.cursor.as_deref().map(|text| cursor(text, QuestionId::parse)).transpose()? {
         Some(id) => Some((question(store.as_ref(), &id).await?.created_at, id)),
         None => None,
     };
@@ -164,9 +164,8 @@ async fn change(
             .into());
     }
     let question = theirs(app, signed, id).await?;
-    let stale = headers.get(header::IF_MATCH).is_some_and(|tag| *tag != etag(&question) && tag != "*");
     // When it is closed, the tool itself says how, or gives a retry its first answer.
-    if stale && question.is_open() {
+    if question.is_open() && !is_as_read(headers, &question) {
         return Err(Refusal::new(ErrorCode::VersionConflict, format!("question {id} is not as it was read"))
             .hint(format!(
                 "read it again with `GET /api/v1/questions/{id}` and send its new ETag as If-Match"
@@ -185,9 +184,11 @@ async fn change(
 #[serde(deny_unknown_fields)]
 struct Patience {
     timeout_s: Option<String>,
+    follow: Option<String>,
 }
 
-/// The question when it is closed, or as it stands after a while. A server that stops answers at once.
+/// The question when it is closed, or as it stands after a while; where it is to be followed, the one by which a person
+/// asked it again. A server that stops answers at once.
 async fn wait(
     State(app): State<Arc<App>>,
     signed: Signed,
@@ -196,12 +197,27 @@ async fn wait(
 ) -> Result<Response, Refused> {
     let Query(patience) = patience.map_err(|error| query_refusal(&error))?;
     let seconds = number("timeout_s", patience.timeout_s.as_deref(), 0, LONGEST_WAIT)?;
-    let question = theirs(&app, &signed, &id).await?;
+    let mut question = theirs(&app, &signed, &id).await?;
+    if flag("follow", patience.follow.as_deref())? == Some(true) {
+        question = app.service.last_asked(question).await?;
+    }
     let wanted = seconds.map_or(app.patience, |seconds| Duration::from_secs(seconds as u64));
     let patience = wanted.min(app.patience);
     let wait = Wait { service: &app.service, closed: &app.stopping, patience };
     let question = wait.until_closed(&question).await?;
+    // Whose token was taken back meanwhile is told nothing; it was no guess, and is not counted as one.
+    if !signed.still_good(&app).await {
+        return Err(outlived().into());
+    }
     Ok(tagged(&question, &Envelope::success(&question)))
+}
+
+fn outlived() -> Refusal {
+    Refusal::new(
+        ErrorCode::Unauthenticated,
+        "the credential of this request is not valid any more: it expired or was revoked during the wait",
+    )
+    .hint("wait again with another token; `aop token list` shows which are good")
 }
 
 /// A question that the caller may see.
@@ -242,6 +258,15 @@ fn operation(input: &mut Map<String, Value>) -> Result<OperationId, Refusal> {
     }
 }
 
+/// Where a page begins, in a query.
+pub(super) fn cursor<T>(text: &str, parse: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
+    parse(text).map_err(|_| {
+        Refusal::invalid_argument(format!("cursor {} is none of a page before", quoted(text)))
+            .hint("take it from next_cursor of the page before, or leave it out to begin at the first")
+            .fact("argument", "cursor")
+    })
+}
+
 /// A whole number in a query.
 pub(super) fn number(
     name: &str,
@@ -257,6 +282,15 @@ pub(super) fn number(
             quoted(text)
         ))
         .fact("argument", name)
+    })
+}
+
+/// A yes or no in a query.
+pub(super) fn flag(name: &str, text: Option<&str>) -> Result<Option<bool>, Refusal> {
+    let Some(text) = text else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| {
+        Refusal::invalid_argument(format!("{name} {} is neither true nor false", quoted(text)))
+            .fact("argument", name)
     })
 }
 
@@ -276,8 +310,68 @@ fn etag(question: &Question) -> HeaderValue {
     })
 }
 
+/// Whether one of the versions that the caller names is the one of now, or it names none. There may be several, on one
+/// line or on many.
+fn is_as_read(headers: &HeaderMap, question: &Question) -> bool {
+    let now = etag(question);
+    let lines = || headers.get_all(header::IF_MATCH).into_iter();
+    let mut tags =
+        lines().flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+    lines().next().is_none() || tags.any(|tag| tag == now.as_bytes() || tag == b"*")
+}
+
 fn tagged(question: &Question, envelope: &Envelope) -> Response {
     let mut response = Done(envelope.clone()).into_response();
     response.headers_mut().insert(header::ETAG, etag(question));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::auth::{cookie_name, signed_with};
+    use crate::pages::fixture::World;
+    use crate::tokens::{self, NewToken, TokenKind};
+    use aop_kernel::role::Role;
+    use axum::extract::{FromRequestParts, Request};
+
+    /// Whoever has this token, or a session that was opened with it.
+    async fn signed(app: &Shared, token: &str, id: &str, is_browser: bool) -> Signed {
+        if !is_browser {
+            return signed_with(app, token).await;
+        }
+        let cookie = app.sessions.open(None, Some(id.to_owned())).unwrap();
+        let request = Request::get("/").header(header::COOKIE, format!("{}={cookie}", cookie_name(app)));
+        let mut parts = request.body(()).unwrap().into_parts().0;
+        Signed::from_request_parts(&mut parts, app).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_wait_tells_nothing_to_whoever_lost_the_right_to_it_meanwhile() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let store = world.service.store.as_ref();
+        for (case, status) in [("good", 200), ("revoked", 401), ("expired", 401)] {
+            for is_browser in [false, true] {
+                let (kind, role, lives_ms) = (TokenKind::Operator, Role::Human, Some(1_000));
+                let new = NewToken { kind, name: None, role, feature: None, lives_ms };
+                let (record, token) = tokens::create(store, new).await.unwrap();
+                let (mut app, _switch) = world.app().await;
+                Arc::get_mut(&mut app).unwrap().patience = Duration::from_secs(60);
+                let signed = signed(&app, &token, &record.token_id, is_browser).await;
+                let id = world.ask("shop", json!({})).await;
+                let patience = Ok(Query(Patience { timeout_s: None, follow: None }));
+                let waiting = wait(State(app.clone()), signed, Named(id.clone()), patience);
+                let mut waiting = std::pin::pin!(waiting);
+                assert!(futures_util::poll!(&mut waiting).is_pending());
+                match case {
+                    "revoked" => drop(tokens::revoke(store, &record.token_id).await.unwrap()),
+                    "expired" => world.clock.advance(1_000),
+                    _ => {}
+                }
+                world.answer("shop", &id, json!("this")).await;
+                assert_eq!(waiting.await.into_response().status(), status, "{case} {is_browser}");
+            }
+        }
+    }
 }

@@ -4,6 +4,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -52,7 +53,8 @@ impl IntoResponse for Refused {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"aop\""));
             }
             ErrorCode::RateLimited => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+                let seconds = self.refusal.facts.get("retry_after_s").and_then(Value::as_u64);
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.unwrap_or(60)));
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! Elicitation: a client that offers it shows the question in its own interface, beside every other surface. The
 //! form is an `aop-ask` dialogue. Only `accept` answers; decline and cancel close this surface alone. Whichever
-//! surface answers first wins, and the form is taken back when that was another one.
+//! surface answers first wins, and the form is taken back when that was another one. What was accepted and is no answer,
+//! or could not be stored, is asked again with the reason: nobody takes for sent what was not.
 //!
 //! What a client accepts is taken for its user's word. So an agent that carries a credential is never shown a
 //! form: it could accept its own question.
@@ -8,7 +9,7 @@
 use super::{Handler, SURFACE};
 use crate::details::details;
 use crate::pages::words;
-use aop_ask::{Dialogue, Options, Protocol, QuestionSpec, Step, Target};
+use aop_ask::{Answers, Dialogue, Options, Protocol, QuestionSpec, Step, Target};
 use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::own::OwnOperation;
@@ -28,6 +29,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The one question of a form that was made for a question without one.
 const LONE: &str = "answer";
 
+/// So much of the schema of an answer is shown.
+const SCHEMA: usize = 2_000;
+
 /// Tells the replies of this process apart.
 static REPLIES: AtomicU64 = AtomicU64::new(0);
 
@@ -42,14 +46,58 @@ impl Forms {
     }
 
     /// It was declined.
-    pub(super) fn close(&self, id: &QuestionId) {
+    fn close(&self, id: &QuestionId) {
         self.set().insert(id.clone());
+    }
+
+    /// It is on display no more, and the next call shows it again.
+    fn free(&self, id: &QuestionId) {
+        self.set().remove(id);
     }
 
     /// Whether it is not shown now.
     pub(super) fn is_closed(&self, id: &QuestionId) -> bool {
         self.set().contains(id)
     }
+}
+
+/// A form on its way to an answer.
+pub(super) struct Form {
+    /// As it begins …
+    begin: Dialogue,
+    /// … and as it stands after these replies.
+    now: Dialogue,
+    pub(super) replies: Vec<Value>,
+    /// Why it began anew: what was accepted has answered nothing.
+    again: Option<String>,
+}
+
+impl Form {
+    fn new(begin: Dialogue) -> Self {
+        Form { now: begin.clone(), begin, replies: Vec::new(), again: None }
+    }
+
+    /// Takes one reply, if it can be read as one.
+    pub(super) fn reply(&mut self, reply: Value) -> Option<Step> {
+        self.now.reply(&reply).ok()?;
+        self.replies.push(reply);
+        self.again = None;
+        Some(self.now.next())
+    }
+
+    fn anew(self, why: String) -> Self {
+        Form { again: Some(why), ..Form::new(self.begin) }
+    }
+}
+
+/// What came of a reply.
+enum Heard {
+    /// This is left to ask, or asked again.
+    Next(Box<Form>),
+    /// It is not shown again.
+    Declined,
+    /// It has answered, or was no reply to this form.
+    Over,
 }
 
 impl Handler {
@@ -63,18 +111,21 @@ impl Handler {
         // A stateless client has had its form already.
         let mut form = if is_stateless(context) { None } else { self.offer(asked, context) };
         while let Some(open) = form.take() {
-            let Some(mut shown) = show(asked, &open, context).await else { break };
+            let Some(mut shown) = show(asked, &open, context).await else {
+                self.memory.forms.free(&asked.id);
+                break;
+            };
             tokio::select! {
                 closed = &mut wait => {
                     // Answered elsewhere, or patience is over; a later wait may show it again.
-                    self.memory.forms.set().remove(&asked.id);
+                    self.memory.forms.free(&asked.id);
                     // A client that has gone needs no telling.
                     let _ = shown.cancel(Some("the question is not waited for here any more".into())).await;
                     return closed;
                 }
                 reply = &mut shown.rx => {
                     let reply = reply.ok().and_then(Result::ok).and_then(|reply| serde_json::to_value(reply).ok());
-                    form = self.heard(asked, open, reply).await;
+                    form = self.heard(asked, open, reply).await?;
                 }
             }
         }
@@ -83,17 +134,13 @@ impl Handler {
 
     /// The form of an open question, if it is to be shown here and now: once at a time, and not after it was
     /// declined.
-    fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Dialogue> {
-        let form = self.dialogue(asked, context)?;
+    fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Form> {
+        let form = self.form(asked, context)?;
         self.memory.forms.set().insert(asked.id.clone()).then_some(form)
     }
 
     /// The form of an open question, for the client of whoever asked it.
-    pub(super) fn dialogue(
-        &self,
-        asked: &Question,
-        context: &RequestContext<RoleServer>,
-    ) -> Option<Dialogue> {
+    pub(super) fn form(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Form> {
         let offered = context.client_capabilities()?.elicitation?;
         // A client that names no modes has forms: they were there first.
         let forms = offered.form.is_some() || offered.url.is_none();
@@ -105,46 +152,64 @@ impl Handler {
         let spec = asked.asked.spec.clone().or_else(|| lone_spec(asked))?;
         let options = Options { protocol, ..Options::default() };
         // Refused for secrets, which other surfaces take.
-        Dialogue::start(spec, Target::Elicitation, options).ok()
+        Dialogue::start(spec, Target::Elicitation, options).ok().map(Form::new)
     }
 
-    /// Takes a reply. What is left to ask, if anything is.
+    /// Takes a reply. What is left to ask or asked again, if anything is. Only a form that was declined stays closed.
     pub(super) async fn heard(
         &self,
         asked: &Question,
-        mut form: Dialogue,
+        form: Form,
         reply: Option<Value>,
-    ) -> Option<Dialogue> {
-        // The form may have been shown to somebody whose token is not good any more.
-        self.admitted().await.ok()?;
-        form.reply(&reply?).ok()?;
-        match form.next() {
-            Step::Ask(_) => Some(form),
-            Step::Escaped { .. } => None,
-            Step::Done(answers) => {
-                let answer = answers.to_json();
-                let answer = if asked.asked.spec.is_some() { answer } else { answer[LONE].clone() };
-                let number = REPLIES.fetch_add(1, Ordering::Relaxed);
-                let id =
-                    OwnOperation::Elicit.id(format_args!("{}_{}_{number}", asked.id, std::process::id()));
-                let input = json!({"feature_id": asked.feature_id, "question_id": asked.id, "answer": answer,
-                    "answered_by": self.signs.as_deref().unwrap_or("human")});
-                let human = Caller::new(Role::Human);
-                // Refused when another surface was first; the wait sees whose answer it is.
-                let (tool, rules) = (Tool::QuestionAnswer, &self.service.rules);
-                if let Ok(request) = id.and_then(|id| own_request(tool, &human, &input, id, SURFACE, rules)) {
-                    let _ = self.service.submit(request).await;
-                }
-                None
-            }
+    ) -> Result<Option<Form>, Refusal> {
+        let heard = self.weighed(asked, form, reply).await;
+        match heard {
+            Ok(Heard::Next(form)) => return Ok(Some(*form)),
+            Ok(Heard::Declined) => self.memory.forms.close(&asked.id),
+            Ok(Heard::Over) | Err(_) => self.memory.forms.free(&asked.id),
         }
+        heard.map(|_| None)
+    }
+
+    async fn weighed(
+        &self,
+        asked: &Question,
+        mut form: Form,
+        reply: Option<Value>,
+    ) -> Result<Heard, Refusal> {
+        // The form may have been shown to somebody whose token is not good any more.
+        self.admitted().await?;
+        Ok(match reply.and_then(|reply| form.reply(reply)) {
+            None => Heard::Over,
+            Some(Step::Ask(_)) => Heard::Next(Box::new(form)),
+            Some(Step::Escaped { .. }) => Heard::Declined,
+            Some(Step::Done(answers)) => match self.accept(asked, &answers).await {
+                Ok(()) => Heard::Over,
+                // Another surface was first, and the wait sees whose answer it is.
+                Err(_) if self.question(&asked.id).await.is_ok_and(|now| !now.is_open()) => Heard::Over,
+                Err(refusal) => Heard::Next(Box::new(form.anew(refusal.reasons().join("; ")))),
+            },
+        })
+    }
+
+    /// Answers with what was accepted.
+    async fn accept(&self, asked: &Question, answers: &Answers) -> Result<(), Refusal> {
+        let answer = answers.to_json();
+        let answer = if asked.asked.spec.is_some() { answer } else { answer[LONE].clone() };
+        let number = REPLIES.fetch_add(1, Ordering::Relaxed);
+        let id = OwnOperation::Elicit.id(format_args!("{}_{}_{number}", asked.id, std::process::id()))?;
+        let input = json!({"feature_id": asked.feature_id, "question_id": asked.id, "answer": answer,
+            "answered_by": self.signs.as_deref().unwrap_or("human")});
+        let human = Caller::new(Role::Human);
+        let request = own_request(Tool::QuestionAnswer, &human, &input, id, SURFACE, &self.service.rules)?;
+        self.service.submit(request).await.map(drop)
     }
 }
 
 /// Puts the next request of the form to the client.
 async fn show(
     asked: &Question,
-    form: &Dialogue,
+    form: &Form,
     context: &RequestContext<RoleServer>,
 ) -> Option<RequestHandle<RoleServer>> {
     let request = ServerRequest::ElicitRequest(elicitation(asked, form)?);
@@ -152,21 +217,22 @@ async fn show(
 }
 
 /// The next request of the form.
-pub(super) fn elicitation(asked: &Question, form: &Dialogue) -> Option<ElicitRequest> {
-    let Step::Ask(request) = form.next() else { return None };
+pub(super) fn elicitation(asked: &Question, form: &Form) -> Option<ElicitRequest> {
+    let Step::Ask(request) = form.now.next() else { return None };
     let mut input = request.input;
     input["mode"] = json!("form");
     if asked.asked.spec.is_none() {
         plain_titles(&mut input);
     }
     if let Some(message) = input["message"].as_str() {
-        input["message"] = json!(all_of_it(&asked.asked, message));
+        input["message"] = json!(all_of_it(&asked.asked, message, form.again.as_deref()));
     }
     serde_json::from_value::<ElicitRequestParams>(input).ok().map(ElicitRequest::new)
 }
 
-/// What the form asks, behind what its questions are about: whoever accepts it decides on that.
-fn all_of_it(asked: &Asked, message: &str) -> String {
+/// What the form asks, behind what its questions are about: whoever accepts it decides on that. After
+/// it what the answer has to be like, and why it is asked again.
+fn all_of_it(asked: &Asked, message: &str, again: Option<&str>) -> String {
     let warning = words::caution(asked.question_type).map(str::to_owned);
     // A question without a form of its own is the message.
     let prompt = asked.spec.is_some().then(|| match asked.question_type.grants() {
@@ -177,8 +243,17 @@ fn all_of_it(asked: &Asked, message: &str) -> String {
         true => format!("{name}:\n{text}"),
         false => format!("{name}: {text}"),
     });
+    let schema = asked.expected_answer.as_ref().and_then(|expected| expected.schema.as_ref());
+    let schema = schema.map(|schema| {
+        format!(
+            "The answer has to satisfy this schema: {}",
+            words::cut(&visible(&schema.to_string()), SCHEMA)
+        )
+    });
     let before = warning.into_iter().chain(prompt).chain(details);
-    let parts: Vec<String> = before.chain([message.to_owned()]).collect();
+    let again =
+        again.map(|why| format!("Asked again: the answer was not taken: {}.", why.trim_end_matches('.')));
+    let parts: Vec<String> = before.chain([message.to_owned()]).chain(schema).chain(again).collect();
     parts.join("\n\n")
 }
 
@@ -230,6 +305,7 @@ mod tests {
     use crate::Door;
     use crate::pages::fixture::World;
     use crate::tokens::{self, NewToken, TokenKind};
+    use aop_kernel::ErrorCode;
     use std::time::Duration;
     use tokio::sync::watch;
 
@@ -262,13 +338,17 @@ mod tests {
             let id = QuestionId::parse(&world.ask("shop", json!({})).await).unwrap();
             let asked = handler.question(&id).await.unwrap();
             let form = Dialogue::start(lone_spec(&asked).unwrap(), Target::Elicitation, Options::default());
+            let form = Form::new(form.unwrap());
             match case {
                 "revoked" => drop(tokens::revoke(store, &token.token_id).await.unwrap()),
                 "expired" => world.clock.advance(1_000),
                 _ => {}
             }
             let reply = json!({"action": "accept", "content": {LONE: "this"}});
-            assert!(handler.heard(&asked, form.unwrap(), Some(reply)).await.is_none());
+            match handler.heard(&asked, form, Some(reply)).await {
+                Ok(next) => assert!(answers && next.is_none(), "{case}"),
+                Err(refusal) => assert_eq!(refusal.code, ErrorCode::Unauthenticated, "{case}"),
+            }
             assert_eq!(!handler.question(&id).await.unwrap().is_open(), answers, "{case}");
             if !answers {
                 world.answer("shop", id.as_str(), json!("that")).await;

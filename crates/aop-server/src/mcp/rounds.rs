@@ -6,15 +6,14 @@
 //! ties one to the question that was shown, and says nothing that the client could not have said in its replies.
 
 use super::Handler;
-use super::elicit::{elicitation, is_stateless};
-use aop_ask::Dialogue;
+use super::elicit::{Form, elicitation, is_stateless};
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::Question;
 use aop_kernel::{Envelope, Refusal};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolRequestParams, InputRequest, InputRequests, InputRequiredResult};
 use rmcp::service::RequestContext;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The name of the one thing that is asked for.
 const FORM: &str = "form";
@@ -59,20 +58,12 @@ impl Handler {
         context: &RequestContext<RoleServer>,
     ) -> Result<Told, Refusal> {
         if is_stateless(context) {
-            let forms = &self.memory.forms;
             let form = match reply.earlier(&question.id) {
-                Some(earlier) => {
-                    let next = self.next_round(question, earlier, reply.form, context).await;
-                    if next.is_none() {
-                        // A reply that is no answer closes the form; the question stays on every other surface.
-                        forms.close(&question.id);
-                    }
-                    next
-                }
-                None if forms.is_closed(&question.id) => None,
-                None => self.dialogue(question, context).and_then(|form| hand_out(question, &form, &[])),
+                Some(earlier) => self.next_round(question, earlier, reply.form, context).await?,
+                None if self.memory.forms.is_closed(&question.id) => None,
+                None => self.form(question, context),
             };
-            if let Some(form) = form {
+            if let Some(form) = form.and_then(|form| hand_out(question, &form)) {
                 return Ok(Told::Form(form));
             }
         }
@@ -80,28 +71,26 @@ impl Handler {
         self.tell(&closed, context).await.map(Told::Envelope)
     }
 
-    /// Takes a reply. The form of what is left to ask, if anything is.
+    /// Takes a reply. The form of what is left to ask, or asked again, if anything is.
     async fn next_round(
         &self,
         question: &Question,
-        mut replies: Vec<Value>,
+        earlier: Vec<Value>,
         reply: Option<Value>,
         context: &RequestContext<RoleServer>,
-    ) -> Option<InputRequiredResult> {
-        let mut form = self.dialogue(question, context)?;
-        for earlier in &replies {
-            form.reply(earlier).ok()?;
+    ) -> Result<Option<Form>, Refusal> {
+        let Some(mut form) = self.form(question, context) else { return Ok(None) };
+        if earlier.into_iter().any(|earlier| form.reply(earlier).is_none()) {
+            return Ok(None);
         }
-        replies.extend(reply.clone());
-        let form = self.heard(question, form, reply).await?;
-        hand_out(question, &form, &replies)
+        self.heard(question, form, reply).await
     }
 }
 
-/// The form as it stands after these replies.
-fn hand_out(question: &Question, form: &Dialogue, replies: &[Value]) -> Option<InputRequiredResult> {
+/// The form as it stands after its replies.
+fn hand_out(question: &Question, form: &Form) -> Option<InputRequiredResult> {
     let request = elicitation(question, form)?;
     let requests = InputRequests::from([(FORM.to_owned(), InputRequest::Elicitation(request))]);
-    let earlier = if replies.is_empty() { String::new() } else { Value::from(replies).to_string() };
+    let earlier = if form.replies.is_empty() { String::new() } else { json!(form.replies).to_string() };
     Some(InputRequiredResult::new(Some(requests), Some(format!("{}{earlier}", question.id))))
 }

@@ -2,6 +2,7 @@
 //! undone by pressing a key once more.
 
 use super::form::NOTE;
+use super::question::Later;
 use super::shell::{Here, Shell, Waiting};
 use super::{Page, page};
 use crate::http::auth::{SignedForm, Visitor};
@@ -73,6 +74,8 @@ struct ConfirmPage {
     prompt: String,
     title: &'static str,
     word: &'static str,
+    /// The open question by which it was asked again already.
+    again: Option<String>,
     /// `None` when it cannot be done any more.
     button: Option<&'static str>,
     consequence: String,
@@ -127,7 +130,11 @@ async fn view(
         Step::Withdraw => "Withdraw this question?",
         Step::Reopen => "Ask this question again?",
     };
-    let (button, consequence) = match too_late(question, step) {
+    let again = match step {
+        Step::Withdraw => None,
+        Step::Reopen => Later::of(app, question).await?.filter(|later| later.is_open),
+    };
+    let (button, consequence) = match too_late(question, step, again.is_some()) {
         Some(why) => (None, why.to_owned()),
         None => {
             let feature = app.service.store.feature(question.feature_id.clone()).await?;
@@ -138,6 +145,7 @@ async fn view(
         shell,
         prompt: super::markdown::asked_in_short(question.asked.question_type, &question.asked.prompt),
         id,
+        again: again.map(|later| later.id),
         title,
         word: step.word(),
         button,
@@ -149,8 +157,11 @@ async fn view(
 }
 
 /// Why a question can be neither withdrawn nor asked again, as it stands now.
-fn too_late(question: &Question, step: Step) -> Option<&'static str> {
+fn too_late(question: &Question, step: Step, is_asked_again: bool) -> Option<&'static str> {
     match (&question.state, step) {
+        (QuestionState::Expired { .. } | QuestionState::Withdrawn { .. }, Step::Reopen) if is_asked_again => {
+            Some("It was asked again already, and that question is still open.")
+        }
         (QuestionState::Open, Step::Withdraw)
         | (QuestionState::Expired { .. } | QuestionState::Withdrawn { .. }, Step::Reopen) => None,
         (QuestionState::Open, Step::Reopen) => Some("It is still open, and waits for an answer."),

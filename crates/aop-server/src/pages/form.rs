@@ -168,7 +168,7 @@ impl Form {
             for (index, option) in field.options.iter_mut().enumerate() {
                 option.chosen = chosen.iter().any(|value| value.parse() == Ok(index));
             }
-            field.other_chosen = chosen.contains(&"other");
+            field.other_chosen = field.allow_other && chosen.contains(&"other");
             field.none_chosen = chosen.contains(&"none");
             let text: Vec<&str> = all(&field.text_name());
             field.text = text.first().map(|text| unix_lines(text)).unwrap_or_default();
@@ -182,7 +182,7 @@ impl Form {
     /// The answer as far as it was given; `None` when it cannot be told what is meant, and the fields say why.
     pub(crate) fn answer(&mut self) -> Option<Value> {
         if let Some(words) = self.words.as_ref().filter(|words| !is_blank(words)) {
-            if self.fields.iter().any(Field::is_filled) {
+            if self.fields.iter().any(|field| field.is_filled() || field.other_chosen) {
                 self.error = Some(
                     "You filled in fields and also answered in your own words. Clear one of the two, so that it is \
                      plain which one counts."
@@ -355,6 +355,14 @@ impl Field {
                 (None, Some(_)) if self.none_chosen => {
                     self.error = Some(
                         "You chose no answer and also wrote something. Clear the text, or choose “Something else”."
+                            .to_owned(),
+                    );
+                    None
+                }
+                // Where no answer is needed this would be taken for none, and that is for good.
+                (None, None) if self.other_chosen => {
+                    self.error = Some(
+                        "You chose “Something else” and wrote nothing. Write it, or choose another option."
                             .to_owned(),
                     );
                     None

@@ -24,7 +24,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::{get, post};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// So many lines of the log stand beside a question.
 const LINES: usize = 6;
@@ -84,7 +84,27 @@ struct QuestionPage {
     /// Whether more happened since than is looked through.
     long_ago: bool,
     earlier: Vec<(String, &'static str)>,
+    /// The question by which a person asked it again.
+    later: Option<Later>,
     next: Option<String>,
+}
+
+/// The question by which a person asked another one again, last.
+pub(super) struct Later {
+    pub(super) id: String,
+    status: &'static str,
+    pub(super) is_open: bool,
+}
+
+impl Later {
+    pub(super) async fn of(app: &App, question: &Question) -> Result<Option<Self>, Refusal> {
+        let last = app.service.last_asked(question.clone()).await?;
+        Ok((last.id != question.id).then(|| Later {
+            id: last.id.to_string(),
+            status: last.state.status().as_str(),
+            is_open: last.is_open(),
+        }))
+    }
 }
 
 /// Somebody who was too late.
@@ -114,7 +134,7 @@ async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedF
     match told {
         Ok(_) => Ok(Redirect::to(&format!("/questions/{}", question.id)).into_response()),
         Err(refusal) if refusal.code == ErrorCode::QuestionInvalidAnswer => {
-            filled.refuse(&reasons(&refusal));
+            filled.refuse(&refusal.reasons());
             again(&app, &form.visitor, &question, filled).await
         }
         Err(refusal) => {
@@ -138,13 +158,6 @@ async fn again(app: &App, visitor: &Visitor, question: &Question, mut form: Form
     }
     form.forget();
     page(StatusCode::UNPROCESSABLE_ENTITY, &view(app, visitor, question, Some(form), None).await?)
-}
-
-fn reasons(refusal: &Refusal) -> Vec<String> {
-    let listed = refusal.facts.get("reasons").and_then(Value::as_array);
-    let listed: Vec<String> =
-        listed.into_iter().flatten().filter_map(|reason| Some(reason.as_str()?.to_owned())).collect();
-    if listed.is_empty() { vec![refusal.message.clone()] } else { listed }
 }
 
 impl Late {
@@ -230,6 +243,7 @@ async fn view(
         log: log.into_iter().map(|(at, words)| (When::past(at, now), words)).collect(),
         long_ago,
         earlier,
+        later: Later::of(app, question).await?,
         next: waiting.items.iter().find(|other| other.id != *id).map(|next| next.id.to_string()),
     })
 }

@@ -236,6 +236,38 @@ fn a_cookie_alone_changes_nothing() {
 }
 
 #[test]
+fn behind_a_proxy_with_a_password_of_its_own_a_browser_goes_by_its_session() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let id = project.ask("op-1");
+    let cookie = sign_in(&server, &server.token);
+    let csrf = csrf(&server, &cookie);
+    let (cookie, proxy) = (("Cookie", cookie.as_str()), ("Authorization", "Basic YW5uOmVsbGU="));
+    // More often than wrong credentials are listened to.
+    for _ in 0..25 {
+        server.request("GET", "/api/v1/questions", &[cookie, proxy], "").data();
+    }
+    let mut stream = server.connect();
+    stream.write_all(server.head("GET", "/events", &[cookie, proxy], 0).as_bytes()).unwrap();
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    let path = format!("/api/v1/questions/{id}/answer");
+    let body = json!({"answer": "yes"}).to_string();
+    server.request("POST", &path, &[cookie, proxy], &body).refused(403, "forbidden_for_role");
+    let token = ("X-CSRF-Token", csrf.as_str());
+    server.request("POST", &path, &[cookie, proxy, token], &body).data();
+    let mcp = server.request("POST", "/mcp", &[cookie, proxy, token], "{}").refused(401, "unauthenticated");
+    assert!(mcp["message"].as_str().unwrap().contains("does not speak MCP"), "{mcp}");
+    // A token of ours is what counts, where there is one; and without a session the password opens nothing.
+    for wrong in ["Bearer wrong", "Bearer", "bearer  "] {
+        let headers = [cookie, ("Authorization", wrong)];
+        server.request("GET", "/api/v1/questions", &headers, "").refused(401, "unauthenticated");
+    }
+    server.request("GET", "/api/v1/questions", &[proxy], "").refused(401, "unauthenticated");
+}
+
+#[test]
 fn requests_for_other_names_and_from_other_sites_are_refused() {
     let project = Project::with_feature();
     let server = Server::start_with(&project, &["--allow-host", "box.example"], &[]);
@@ -381,6 +413,9 @@ fn wrong_credentials_are_soon_not_listened_to_and_right_ones_always() {
         codes[..20].iter().all(|code| *code == 401) && codes[20..].iter().all(|code| *code == 429),
         "{codes:?}"
     );
+    let told = server.send_as("wrong", "GET", "/api/v1/questions", &Value::Null);
+    let seconds = told.refused(429, "rate_limited")["details"]["retry_after_s"].to_string();
+    assert_eq!(told.header("retry-after"), Some(seconds.as_str()));
     let form = ("Content-Type", "application/x-www-form-urlencoded");
     let limited = server.request("POST", "/login", &[form], "token=wrong");
     assert_eq!((limited.status, limited.header("set-cookie")), (429, None));

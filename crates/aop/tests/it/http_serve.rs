@@ -218,6 +218,10 @@ fn lists_are_filtered_and_paged() {
     for bad in ["limit=0", "limit=x", "status=king", "nonsense=1", "feature_id=..", "cursor=q"] {
         server.get(&format!("/api/v1/questions?{bad}")).refused(400, "invalid_argument");
     }
+    for list in ["questions", "runs"] {
+        let error = server.get(&format!("/api/v1/{list}?cursor=q")).refused(400, "invalid_argument");
+        assert_eq!(error["details"]["argument"], "cursor", "{error}");
+    }
     server.get("/api/v1/questions?feature_id=none").refused(404, "feature_not_found");
 }
 
@@ -278,6 +282,76 @@ fn a_change_that_names_an_old_version_of_the_record_is_refused() {
     let now = server.get(&format!("/api/v1/questions/{id}"));
     assert_eq!(now.data()["status"], "withdrawn");
     assert_ne!(now.header("etag"), Some(tag.as_str()), "another version, another tag");
+    server.stop();
+}
+
+#[test]
+fn a_change_may_name_several_versions_of_the_record() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let id = project.ask("op-1");
+    let bearer = format!("Bearer {}", server.token);
+    let change = |id: &str, what: &str, tags: &[&str]| {
+        let tags = tags.iter().map(|tag| ("If-Match", *tag));
+        let headers: Vec<(&str, &str)> =
+            [("Authorization", bearer.as_str())].into_iter().chain(tags).collect();
+        server.request("POST", &format!("/api/v1/questions/{id}/{what}"), &headers, "{}")
+    };
+    for stale in [&["\"x\", \"y\""][..], &["\"x\"", "\"y\""], &["open"], &["W/\"open\""], &[""]] {
+        change(&id, "withdraw", stale).refused(409, "version_conflict");
+    }
+    let mut id = id;
+    for good in [&["\"x\", \"open\""][..], &["\"open\",\"x\""], &["\"x\"", "\"open\""], &["*"], &[]] {
+        change(&id, "withdraw", good).data();
+        id = change(&id, "reopen", &[]).data()["question_id"].as_str().unwrap().to_owned();
+    }
+    server.stop();
+}
+
+#[test]
+fn a_request_with_more_than_one_idempotency_key_is_refused() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let bearer = format!("Bearer {}", server.token);
+    let note = json!({"feature_id": "shop", "note": "once"}).to_string();
+    for keys in [&["a", "b"][..], &["a", "a"]] {
+        let keys = keys.iter().map(|key| ("Idempotency-Key", *key));
+        let headers: Vec<(&str, &str)> =
+            [("Authorization", bearer.as_str())].into_iter().chain(keys).collect();
+        let refused = server.request("POST", "/api/v1/tools/feature.log_append", &headers, &note);
+        refused.refused(400, "invalid_argument");
+    }
+    server.stop();
+}
+
+#[test]
+fn whoever_follows_a_question_over_http_gets_the_answer_to_it_as_a_person_asked_it_last() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let first = server.send("POST", "/api/v1/questions", &json!({"prompt": "Which?"})).data();
+    let first = first["question_id"].as_str().unwrap();
+    let change = |id: &str, what: &str, body: Value| {
+        let changed = server.send("POST", &format!("/api/v1/questions/{id}/{what}"), &body).data();
+        changed["question_id"].as_str().unwrap().to_owned()
+    };
+    let wait = |query: &str| server.get(&format!("/api/v1/questions/{first}/wait?timeout_s=0&{query}"));
+    assert_eq!(wait("follow=true").data()["status"], "open");
+    let mut last = first.to_owned();
+    for _ in 0..2 {
+        change(&last, "withdraw", json!({}));
+        assert_eq!(wait("follow=true").data()["status"], "withdrawn");
+        last = change(&last, "reopen", json!({}));
+        let told = wait("follow=true").data();
+        assert_eq!((&told["status"], &told["question_id"]), (&json!("open"), &json!(last)));
+    }
+    change(&last, "answer", json!({"answer": "this"}));
+    let told = wait("follow=true").data();
+    assert_eq!((&told["answer"], &told["question_id"]), (&json!("this"), &json!(last)));
+    for plain in ["follow=false", ""] {
+        let told = wait(plain).data();
+        assert_eq!((&told["status"], &told["question_id"]), (&json!("withdrawn"), &json!(first)));
+    }
+    wait("follow=perhaps").refused(400, "invalid_argument");
     server.stop();
 }
 

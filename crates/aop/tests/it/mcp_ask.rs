@@ -456,7 +456,7 @@ fn arguments_that_cannot_be_asked_are_refused_and_leave_nothing_behind() {
     let mut client = hasty(&project);
     for (arguments, argument) in [
         (json!({}), "prompt"),
-        (json!({"prompt": "p", "choices": []}), "expected_answer"),
+        (json!({"prompt": "p", "choices": []}), "choices"),
         (json!({"prompt": "p", "choices": ["a"], "spec": {}}), "choices"),
         (json!({"prompt": "p", "question_type": "gossip"}), "question_type"),
         (json!({"prompt": "p", "nonsense": 1}), "nonsense"),

@@ -19,6 +19,14 @@ fn form(client: &mut Client) -> Value {
     client.next_where(|message| message["method"] == "elicitation/create")
 }
 
+/// The next form, which has to come before the call ends.
+fn form_before_the_end_of(client: &mut Client, call: u64) -> Value {
+    let next =
+        client.next_where(|message| message["method"] == "elicitation/create" || message["id"] == call);
+    assert_eq!(next["method"], "elicitation/create", "{next}");
+    next
+}
+
 fn reply(client: &mut Client, form: &Value, result: &Value) {
     client.send(&json!({"jsonrpc": "2.0", "id": form["id"], "result": result}));
 }
@@ -70,7 +78,7 @@ fn an_answer_elsewhere_takes_the_form_back() {
 }
 
 #[test]
-fn a_spec_is_one_form_and_a_wrong_reply_closes_it() {
+fn a_spec_is_one_form_and_a_wrong_reply_answers_nothing() {
     let project = Project::with_feature();
     let mut client = with_forms(&project);
     let spec = json!({"version": 1, "topic": "t", "questions": [
@@ -89,6 +97,111 @@ fn a_spec_is_one_form_and_a_wrong_reply_closes_it() {
     let question = project.run(&["questions"]).data()["items"][0].clone();
     project.answer_to(&question, "left").data();
     assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "left");
+}
+
+/// A question of the builder of `shop` whose answer has to satisfy a schema.
+fn ticket() -> Value {
+    json!({"feature_id": "shop", "role": "builder", "session_id": "s", "operation_id": "op-1",
+        "question_type": "clarification", "prompt": "Which ticket?",
+        "expected_answer": {"kind": "free_text", "schema": {"pattern": "^T-[0-9]+$"}}})
+}
+
+fn accepted(answer: &str) -> Value {
+    json!({"action": "accept", "content": {"answer": answer}})
+}
+
+#[test]
+fn what_a_form_accepts_and_is_no_answer_is_asked_again_with_the_reason() {
+    let project = Project::with_feature();
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Client::start_with(&project, &["--feature-id", "shop"], &[], &capabilities);
+    let id = client.data("feature.question_create", &ticket())["question_id"].clone();
+    let call = client.begin_call("await_answer", &json!({"question_id": id}));
+    let message = |form: &Value| form["params"]["message"].as_str().unwrap().to_owned();
+    let mut shown = form_before_the_end_of(&mut client, call);
+    assert!(message(&shown).contains("this schema: {\"pattern\":\"^T-[0-9]+$\"}"), "{shown}");
+    for wrong in ["hello", "T-"] {
+        reply(&mut client, &shown, &accepted(wrong));
+        shown = form_before_the_end_of(&mut client, call);
+        let why = format!("Asked again: the answer was not taken: (root): \"{wrong}\" does not match");
+        assert!(message(&shown).contains(&why), "{shown}");
+    }
+    reply(&mut client, &shown, &accepted("T-1"));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "T-1");
+    client.close();
+    project.assert_healthy();
+}
+
+#[test]
+fn what_a_stateless_form_accepts_and_is_no_answer_is_asked_again_with_the_reason() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp", "--feature-id", "shop"]));
+    let call = stateless(&mut client, json!({"name": "feature.question_create", "arguments": ticket()}));
+    let id = envelope(&client.answer_to(call))["data"]["question_id"].clone();
+    let mut wait = |more: Value| {
+        let mut call = json!({"name": "await_answer", "arguments": {"question_id": id}});
+        call.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let call = stateless(&mut client, call);
+        client.answer_to(call)
+    };
+    let shown = wait(json!({}))["result"].clone();
+    let again = wait(form_reply(&shown["requestState"], accepted("hello")))["result"].clone();
+    let message = again["inputRequests"]["form"]["params"]["message"].as_str().unwrap_or_default();
+    assert!(
+        message.contains("Asked again: the answer was not taken: (root): \"hello\" does not match"),
+        "{again}"
+    );
+    assert_eq!(again["requestState"], id, "it begins anew");
+    let told = wait(form_reply(&again["requestState"], accepted("T-1")));
+    assert_eq!(envelope(&told)["data"]["answer"], "T-1");
+}
+
+#[test]
+fn a_form_without_a_reply_to_it_comes_back_with_the_next_call() {
+    let project = Project::with_feature();
+    let capabilities = json!({"elicitation": {"form": {}}});
+    // Long enough for a reply; what is shown and not replied to in time comes back anyway.
+    let mut client = Client::start_with(&project, &["--wait-ms", "1000"], &[], &capabilities);
+    let call = client.begin_call("ask_user", &choice());
+    let shown = form_before_the_end_of(&mut client, call);
+    let error = json!({"code": -32001, "message": "the window was closed by a timeout"});
+    client.send(&json!({"jsonrpc": "2.0", "id": shown["id"], "error": error}));
+    let told = envelope(&client.answer_to(call))["data"].clone();
+    assert_eq!(told["status"], "pending", "{told}");
+    let wait = json!({"question_id": told["question_id"]});
+    let call = client.begin_call("await_answer", &wait);
+    let shown = form_before_the_end_of(&mut client, call);
+    reply(&mut client, &shown, &json!({"action": "accept", "content": {"answer": 7}}));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["status"], "pending");
+    let call = client.begin_call("await_answer", &wait);
+    let shown = form_before_the_end_of(&mut client, call);
+    reply(&mut client, &shown, &json!({"action": "decline"}));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["status"], "pending");
+    let call = client.begin_call("await_answer", &wait);
+    assert_eq!(envelope(&client.answer_to(call))["data"]["status"], "pending");
+    assert!(
+        client.unread().iter().all(|message| message["method"] != "elicitation/create"),
+        "what was declined is not shown again"
+    );
+}
+
+#[test]
+fn what_a_form_accepts_while_the_store_is_held_is_asked_again_and_not_lost_without_a_word() {
+    let project = Project::with_feature();
+    let mut client = with_forms(&project);
+    let call = client.begin_call("ask_user", &choice());
+    let shown = form_before_the_end_of(&mut client, call);
+    let lock = std::fs::File::options().read(true).write(true).open(project.path(".aop/write.lock")).unwrap();
+    lock.lock().unwrap();
+    reply(&mut client, &shown, &accepted("right"));
+    let shown = form_before_the_end_of(&mut client, call);
+    let message = shown["params"]["message"].as_str().unwrap();
+    assert!(message.contains("the answer was not taken: ") && message.contains("has not let go"), "{shown}");
+    lock.unlock().unwrap();
+    reply(&mut client, &shown, &accepted("right"));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "right");
+    client.close();
+    project.assert_healthy();
 }
 
 #[test]
@@ -197,6 +310,13 @@ fn a_stateless_form_that_was_lost_comes_back_with_the_same_call_until_it_is_decl
     let wait = json!({"name": "await_answer", "arguments": {"question_id": state}});
     for call in [&again, &wait] {
         let call = stateless(&mut client, call.clone());
+        assert_eq!(client.answer_to(call)["result"], shown);
+    }
+    // What is no reply to the form closes it for that call alone.
+    for no_reply in [json!({"action": "accept", "content": {"answer": 7}}), json!(null)] {
+        let call = stateless(&mut client, form_reply(&state, no_reply));
+        assert_eq!(envelope(&client.answer_to(call))["data"]["status"], "pending");
+        let call = stateless(&mut client, wait.clone());
         assert_eq!(client.answer_to(call)["result"], shown);
     }
     for call in [&form_reply(&state, json!({"action": "decline"})), &again, &wait] {

@@ -325,6 +325,36 @@ fn a_link_decides_nothing_and_a_form_needs_its_token() {
 }
 
 #[test]
+fn the_page_of_a_question_that_was_asked_again_leads_to_the_open_one() {
+    let project = Project::with_feature();
+    let first = project.ask("one");
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let path = format!("/questions/{first}");
+    let (withdraw, reopen) = (format!("{path}/withdraw"), format!("{path}/reopen"));
+    let csrf = visit.hidden(&path, "csrf");
+    visit.post(&withdraw, &[("csrf", &csrf)]);
+    assert!(visit.get(&path).body.contains("Ask it again"));
+    let again = visit.post(&reopen, &[("csrf", &csrf)]);
+    let later = again.header("location").unwrap().to_owned();
+    let link = format!("href=\"{later}\"");
+    let page = visit.get(&path).body;
+    assert!(page.contains(&link) && page.contains("a later question</a> (open)"), "{page}");
+    assert!(!page.contains("Ask it again"), "{page}");
+    let refused = visit.post(&reopen, &[("csrf", &csrf)]);
+    assert_eq!(refused.status, 409, "{refused:?}");
+    for page in [visit.get(&reopen).body, refused.body] {
+        assert!(page.contains("It was asked again already") && page.contains(&link), "{page}");
+        assert!(!page.contains("name=\"note\"") && !page.contains("becomes"), "{page}");
+    }
+    // Once that is closed as well, there is nothing in the way.
+    visit.post(&format!("{later}/withdraw"), &[("csrf", &csrf)]);
+    let page = visit.get(&path).body;
+    assert!(page.contains("a later question</a> (withdrawn)") && page.contains("Ask it again"), "{page}");
+    assert!(visit.get(&reopen).body.contains("becomes a new open question"));
+}
+
+#[test]
 fn a_page_promises_nothing_that_cannot_happen_any_more() {
     let project = Project::with_feature();
     let id = project.ask("one");

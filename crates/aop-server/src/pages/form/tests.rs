@@ -89,6 +89,30 @@ fn an_optional_choice_that_was_made_can_be_taken_back() {
 }
 
 #[test]
+fn something_else_without_a_text_is_asked_about_and_never_taken_for_no_answer() {
+    for (required, shape) in [(true, "spec"), (false, "spec"), (true, "choice")] {
+        let choice = json!({"id": "a", "header": "a", "question": "Which?", "kind": "single_choice",
+            "required": required, "allow_other": true, "options": [{"label": "A", "description": "a"}]});
+        let asks = match shape {
+            "spec" => json!({"spec": {"version": 1, "topic": "t", "questions": [choice]}}),
+            _ => json!({"expected_answer": {"kind": "single_choice", "choices": ["A"], "allow_other": true}}),
+        };
+        for blank in [&[("f0", "other")][..], &[("f0", "other"), ("f0.text", " \r\n")]] {
+            let (form, answer) = answered(asks.clone(), blank);
+            assert_eq!(answer, None, "{required} {shape}");
+            let error = form.fields[0].error.as_deref().unwrap();
+            assert!(error.starts_with("You chose “Something else” and wrote nothing."), "{error}");
+            assert!(form.fields[0].other_chosen, "it comes back as it was sent");
+        }
+    }
+    let mut card = spec();
+    card["spec"]["questions"][0]["allow_other"] = json!(true);
+    card["interaction"] = json!({"prompt": "p"});
+    let (form, answer) = answered(card, &[("words", "x"), ("f0", "other")]);
+    assert!(answer.is_none() && form.error.is_some(), "which of the two counts is not plain");
+}
+
+#[test]
 fn a_secret_is_never_sent_back() {
     let (form, _) = answered(spec(), &[("f2.secret", "s3cret")]);
     assert_eq!(form.fields[2].text(), "");
