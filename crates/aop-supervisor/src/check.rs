@@ -2,12 +2,14 @@
 //! failure goes back to the builder with it, a few times, and then to a person.
 
 use crate::SURFACE;
+use crate::git::Git;
 use crate::process::{Ending, run_shell};
 use crate::runner::{Context, Stop};
 use crate::unawaited;
 use aop_engine::process::agent_variables;
 use aop_kernel::feature::Feature;
 use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck};
+use aop_kernel::log::short;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::status::Status;
 use aop_kernel::tools::runner_request;
@@ -163,10 +165,16 @@ async fn run_commands(
         unawaited::stop_if_left(context, feature, name, command, &ending).await?;
         let path = folder.join("transcript.jsonl");
         let note = match ending {
-            Ending::Exited(0) => {
+            Ending::Exited(0) if context.git.is_still_at(&feature.id, commit).await => {
                 last = Some(path);
                 continue;
             }
+            // The commit that it passed is then not the one that would be merged.
+            Ending::Exited(0) => format!(
+                "`{command}` moved the branch {} away from {}, which it was run on: a check makes no commits",
+                Git::branch(&feature.id),
+                short(commit)
+            ),
             Ending::Exited(code) => format!("`{command}` exited with {code}"),
             Ending::TimedOut => format!("`{command}` took longer than {} s", checks.timeout.as_secs()),
             Ending::TooMuch => format!("`{command}` wrote more than a check may"),
@@ -175,8 +183,7 @@ async fn run_commands(
         return Ok(report(false, note, output, Some(path)));
     }
     let count = commands.len();
-    let short = commit.get(..12).unwrap_or(commit);
-    let note = format!("{count} command{} at {short}", if count == 1 { "" } else { "s" });
+    let note = format!("{count} command{} at {}", if count == 1 { "" } else { "s" }, short(commit));
     Ok(report(true, note, String::new(), last))
 }
 

@@ -107,7 +107,7 @@ pub async fn unfinished_merges(service: &Service, root: &Path) -> Result<Vec<Fea
     for id in git.prepared_merges().await? {
         let feature = service.store.feature(id.clone()).await?;
         let Some(merged) = feature.and_then(|feature| feature.work.merged) else { continue };
-        if !git.branch_contains(&merged.into, &merged.merge_commit).await {
+        if !git.branch_contains(git.branch_meant(&merged.into).await, &merged.merge_commit).await {
             unfinished.push(id);
         }
     }
@@ -234,6 +234,8 @@ async fn finish(
     let Some(merged) = &feature.work.merged else {
         return Err(Refusal::new(ErrorCode::Internal, format!("feature '{}' has no merge", feature.id)));
     };
+    let into = git.branch_meant(&merged.into).await.to_owned();
+    let merged = &MergeRecord { into, ..merged.clone() };
     let MergeRecord { commit, merge_commit, into } = merged;
     let is_here = git.has(merge_commit).await;
     // What was lost before it was on the branch is there as a merge of the same work.

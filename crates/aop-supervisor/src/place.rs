@@ -1,5 +1,5 @@
 //! Where an answer record stands: an `answer_path` resolved on the real file system, symlinks included, and
-//! refused when it leads out of the project or into `.aop/`.
+//! refused when it leads out of the project, or to what the project itself lives on.
 
 use aop_ask::{Violation, gate::answer_path, json as reader};
 use aop_engine::AOP_DIR;
@@ -50,10 +50,27 @@ impl Place {
         if place.starts_with(&kept) || place.starts_with(&kept_real) {
             return Err(unsafe_path(path, "it leads into .aop/"));
         }
+        let settings = root.join("aop.yaml");
+        if place == settings || settings.canonicalize().is_ok_and(|settings| place == settings) {
+            return Err(unsafe_path(path, "it names the settings of the project"));
+        }
+        let below = place.strip_prefix(&root).unwrap_or(&place);
+        if below.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+            return Err(unsafe_path(path, "it leads into .git, which is for git alone"));
+        }
         if place == root || place.is_dir() {
             return Err(unsafe_path(path, "it names a folder"));
         }
         Ok(Place(place))
+    }
+
+    /// Tries whether something can be written there, in the folder or in what there is of it yet: whoever asks for a
+    /// record looks first, so that nobody answers in vain.
+    pub fn try_folder(&self) -> Result<(), Refusal> {
+        let folder = self.0.ancestors().skip(1).find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+        let temporary = temporary(folder);
+        let tried = create(&temporary).and_then(|_| std::fs::remove_file(&temporary));
+        tried.map_err(|error| self.failed("written", &error))
     }
 
     /// Writes a record where nothing stands: as a whole or not at all, synced, and never over something else.
@@ -62,9 +79,8 @@ impl Place {
         let write = || -> std::io::Result<bool> {
             let parent = self.0.parent().unwrap_or(Path::new("."));
             std::fs::create_dir_all(parent)?;
-            // Whoever was killed over it has left it there: the name is nobody's but ours.
-            let temporary = parent.join(format!(".aop-{}.tmp", ulid::Ulid::generate()));
-            let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            let temporary = temporary(parent);
+            let mut file = create(&temporary)?;
             let linked = file.write_all(content).and_then(|()| file.sync_all()).and_then(|()| {
                 // A link, unlike a rename, never replaces what stands there.
                 std::fs::hard_link(&temporary, &self.0)
@@ -120,12 +136,21 @@ impl Place {
     }
 }
 
+/// Whoever was killed over it has left it there: the name is nobody's but ours.
+fn temporary(folder: &Path) -> PathBuf {
+    folder.join(format!(".aop-{}.tmp", ulid::Ulid::generate()))
+}
+
+fn create(path: &Path) -> std::io::Result<File> {
+    File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
 fn unsafe_path(path: &str, reason: &str) -> Violation {
     Violation {
         code: "unsafe_path",
         path: "/answer_path".to_owned(),
         message: format!("answer_path is {path:?}: {reason}"),
-        hint: "name a file below the project's root, outside .aop/, without symlinks that lead elsewhere"
+        hint: "name a file below the project's root that is neither aop.yaml nor in .aop/ or .git/, without symlinks that lead elsewhere"
             .to_owned(),
     }
 }
@@ -222,5 +247,37 @@ mod tests {
         assert!(yard.refused("state/x.json").contains("into .aop/"));
         assert!(yard.refused("answers").contains("folder"));
         assert!(yard.refused("../outside.json").contains("leaves the project"));
+    }
+
+    #[test]
+    fn no_record_becomes_the_settings_of_the_project_or_something_of_gits() {
+        let yard = Yard::new("own");
+        std::fs::create_dir_all(yard.root().join("sub/.git")).unwrap();
+        symlink("sub/.git", yard.root().join("short")).unwrap();
+        assert!(yard.refused("aop.yaml").contains("the settings"));
+        std::fs::write(yard.root().join("conf.yaml"), "").unwrap();
+        symlink("conf.yaml", yard.root().join("aop.yaml")).unwrap();
+        for path in ["aop.yaml", "conf.yaml", "sub/../aop.yaml"] {
+            assert!(yard.refused(path).contains("the settings"), "{path}");
+        }
+        for path in [".git/config", ".git", "sub/.git/hooks/new", "short/config", ".GIT/config"] {
+            assert!(yard.refused(path).contains("into .git"), "{path}");
+        }
+        for path in ["sub/aop.yaml", "git/a.json", ".github/a.json"] {
+            Place::resolve(&yard.root(), path).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_folder_where_nothing_can_be_written_is_found_before_anything_is_and_is_left_as_it_was() {
+        let yard = Yard::new("tried");
+        Place::resolve(&yard.root(), "new/folder/a.json").unwrap().try_folder().unwrap();
+        Place::resolve(&yard.root(), "answers/a.json").unwrap().try_folder().unwrap();
+        assert!(!yard.root().join("new").exists());
+        assert_eq!(std::fs::read_dir(yard.root().join("answers")).unwrap().count(), 0);
+        // Not even root makes a file there.
+        let refusal = Place("/proc/self/a.json".into()).try_folder().unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::StoreUnavailable);
+        assert!(refusal.message.contains("'/proc/self/a.json' cannot be written"), "{}", refusal.message);
     }
 }

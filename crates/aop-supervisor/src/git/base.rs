@@ -33,11 +33,10 @@ impl Git {
     /// The commit that a new branch starts at: where that branch is by now, else where it was, else the head.
     pub(super) async fn start_from(&self, base: Option<&Base>) -> String {
         let Some(base) = base else { return "HEAD".to_owned() };
-        if let Some(branch) = &base.branch {
-            let name = format!("refs/heads/{branch}^{{commit}}");
-            if let Ok(said) = self.git(&self.root, &["rev-parse", "--verify", "--quiet", &name]).await {
-                return said.trim().to_owned();
-            }
+        if let Some(branch) = &base.branch
+            && let Some(commit) = self.commit_of(self.branch_meant(branch).await).await
+        {
+            return commit;
         }
         if self.has(&base.commit).await { base.commit.clone() } else { "HEAD".to_owned() }
     }
@@ -64,5 +63,25 @@ mod tests {
         assert_eq!(project.start_from(Some(&base)).await, "HEAD");
         git(dir.path(), &["switch", "--quiet", "--detach"]);
         assert_eq!(project.base().await.unwrap().branch, None);
+    }
+
+    #[tokio::test]
+    async fn a_tag_with_the_name_of_a_branch_is_not_taken_for_it() {
+        let (dir, project, id) = project();
+        for name in ["main", "aop/checkout"] {
+            git(dir.path(), &["tag", name]);
+        }
+        let mut base = project.base().await.unwrap();
+        assert_eq!(base.branch.as_deref(), Some("main"));
+        git(dir.path(), &["commit", "--quiet", "--allow-empty", "-m", "second"]);
+        let second = git(dir.path(), &["rev-parse", "HEAD"]);
+        assert_eq!(project.start_from(Some(&base)).await, second);
+        let worktree = project.worktree_from(&id, Some(&base)).await.unwrap();
+        assert_eq!(project.branch_in(&worktree).await.as_deref(), Some("aop/checkout"));
+        // As an earlier version wrote it.
+        base.branch = Some("heads/main".to_owned());
+        assert_eq!(project.start_from(Some(&base)).await, second);
+        git(dir.path(), &["branch", "--quiet", "heads/main", &base.commit]);
+        assert_eq!(project.start_from(Some(&base)).await, base.commit, "a branch that is called so");
     }
 }

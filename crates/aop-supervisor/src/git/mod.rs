@@ -109,8 +109,8 @@ impl Git {
     /// lost by that.
     async fn back_on_branch(&self, feature: &FeatureId, worktree: &Path, pen: &Pen) -> Result<(), GitError> {
         let branch = Git::branch(feature);
-        let on = self.git(worktree, &["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok();
-        let on = on.as_deref().map_or("no branch (detached HEAD)", str::trim);
+        let on = self.branch_in(worktree).await;
+        let on = on.as_deref().unwrap_or("no branch (detached HEAD)");
         if on == branch {
             return Ok(());
         }
@@ -148,8 +148,11 @@ impl Git {
 
     /// Refuses the branch of a feature that nobody has worked on yet: it is somebody else's.
     pub(crate) async fn check_unused(&self, feature: &FeatureId) -> Result<(), GitError> {
-        if self.worktrees == Worktrees::Plain || self.branch_head(feature).await.is_none() {
+        if self.worktrees == Worktrees::Plain {
             return Ok(());
+        }
+        if self.branch_head(feature).await.is_none() {
+            return self.check_makeable(feature).await;
         }
         let branch = Git::branch(feature);
         let name = format!("refs/heads/{branch}");
@@ -171,6 +174,19 @@ impl Git {
         })
     }
 
+    /// Refuses a branch that is in the way of those of all features: git has no `aop/checkout` beside an `aop`.
+    async fn check_makeable(&self, feature: &FeatureId) -> Result<(), GitError> {
+        if self.commit_of("aop").await.is_none() {
+            return Ok(());
+        }
+        Err(GitError::Unusable {
+            message: format!("there is a branch aop, and git makes no {} beside it", Git::branch(feature)),
+            hint: format!(
+                "`git branch -m aop aop-old` gives it another name; then `aop retry --feature-id {feature}`"
+            ),
+        })
+    }
+
     /// The commit that a folder is at.
     pub(crate) async fn head(&self, folder: &Path) -> Result<String, GitError> {
         Ok(self.git(folder, &["rev-parse", "--verify", "HEAD"]).await?.trim().to_owned())
@@ -178,15 +194,36 @@ impl Git {
 
     /// The commit of a feature's branch; none when there is no branch.
     pub(crate) async fn branch_head(&self, feature: &FeatureId) -> Option<String> {
-        let name = format!("refs/heads/{}", Git::branch(feature));
+        self.commit_of(&Git::branch(feature)).await
+    }
+
+    /// The commit of a branch; none when there is no such branch.
+    async fn commit_of(&self, branch: &str) -> Option<String> {
+        let name = format!("refs/heads/{branch}");
         let said = self.git(&self.root, &["rev-parse", "--verify", "--quiet", &name]).await.ok()?;
         Some(said.trim().to_owned())
     }
 
+    /// Whether the branch of a feature is still at this commit.
+    pub(crate) async fn is_still_at(&self, feature: &FeatureId, commit: &str) -> bool {
+        self.worktrees == Worktrees::Plain || self.branch_head(feature).await.as_deref() == Some(commit)
+    }
+
     /// The branch that the project is on; none when its head is detached.
     pub(crate) async fn current_branch(&self) -> Option<String> {
-        let said = self.git(&self.root, &["symbolic-ref", "--quiet", "--short", "HEAD"]).await.ok()?;
-        Some(said.trim().to_owned())
+        self.branch_in(&self.root).await
+    }
+
+    /// The branch that a folder is on. Git's own short name is `heads/main` where a tag is called `main`, too.
+    async fn branch_in(&self, folder: &Path) -> Option<String> {
+        let said = self.git(folder, &["symbolic-ref", "--quiet", "HEAD"]).await.ok()?;
+        said.trim().strip_prefix("refs/heads/").map(str::to_owned)
+    }
+
+    /// The branch that a stored name means: earlier versions wrote `heads/main` where a tag was called `main`, too.
+    pub(crate) async fn branch_meant<'a>(&self, stored: &'a str) -> &'a str {
+        let Some(name) = stored.strip_prefix("heads/") else { return stored };
+        if self.commit_of(stored).await.is_some() { stored } else { name }
     }
 
     /// Whether the repository has this commit.

@@ -8,10 +8,20 @@ use std::path::Path;
 impl Git {
     /// Refuses a folder in which no feature can be worked on, with the next step.
     pub async fn check_repository(&self) -> Result<(), GitError> {
+        let root = shown::name(&self.root);
+        // It stands in records, which are text, and another folder would be made by what is left of its name there.
+        if self.root.to_str().is_none() {
+            return Err(GitError::Unusable {
+                message: format!("the path of the project, {root}, is not UTF-8"),
+                hint: format!(
+                    "give it a path that is, as in `mv {} NEW`, then `aop run` there; nothing was changed",
+                    shown::word(&self.root)
+                ),
+            });
+        }
         if self.worktrees == Worktrees::Plain {
             return Ok(());
         }
-        let root = shown::name(&self.root);
         match self.git(&self.root, &["rev-parse", "--git-dir"]).await {
             Ok(_) => {}
             Err(GitError::Failed { said, .. }) if !said.contains(NONE) => {
@@ -64,6 +74,9 @@ fn unusable(root: &Path, said: &str) -> GitError {
 mod tests {
     use crate::git::Git;
     use crate::git::tests::{git, project, told};
+    use crate::settings::Worktrees;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
 
     #[tokio::test]
     async fn a_repository_that_git_does_not_take_is_told_in_its_words_and_not_as_missing() {
@@ -92,6 +105,20 @@ mod tests {
             assert!(message.contains("bare repository") && hint.contains("aop init"), "{message}: {hint}");
         }
         Git::new(&top.join("main")).check_repository().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_folder_whose_path_is_not_utf_8_is_refused_also_without_git() {
+        let (dir, _, _) = project();
+        let root = dir.path().join(OsStr::from_bytes(b"shop\xff"));
+        git(dir.path(), &["clone", "--quiet", ".", "shop"]);
+        std::fs::rename(dir.path().join("shop"), &root).unwrap();
+        for worktrees in [Worktrees::Git, Worktrees::Plain] {
+            let error = Git::with(&root, worktrees).check_repository().await.unwrap_err();
+            let (message, hint) = told(&error);
+            assert!(message.contains("shop\u{fffd}, is not UTF-8"), "{message}");
+            assert!(hint.contains("/shop\\377')\" NEW`"), "{hint}");
+        }
     }
 
     #[test]

@@ -52,12 +52,8 @@ impl Git {
         // One that git was killed over is still locked, and would not be pruned. Mostly there is none.
         let _ = self.git(&self.root, &["worktree", "unlock", &place]).await;
         self.prune().await?;
-        let has_branch = self
-            .git(&self.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
-            .await
-            .is_ok();
         let git = self.on_behalf_of(feature);
-        if has_branch {
+        if self.commit_of(&branch).await.is_some() {
             git.run(&self.root, &["worktree", "add", "--quiet", &place, &branch], pen.hand()).await?;
         } else {
             let start = self.start_from(base).await;

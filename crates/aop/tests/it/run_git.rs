@@ -216,6 +216,21 @@ fn a_branch_that_was_there_before_its_feature_is_not_built_upon() {
 }
 
 #[test]
+fn a_branch_that_is_in_the_way_of_those_of_all_features_is_named_with_the_way_out() {
+    let project = workshop("");
+    git(&project, &["branch", "aop"]);
+    script(&project, "shop", &json!({}));
+    assert_eq!(Running::start(&project, &[&spec(&project, "shop")]).end().0, Some(3));
+    let reason = project.feature("shop")["status_reason"].as_str().unwrap().to_owned();
+    assert!(reason.contains("git makes no aop/shop beside it"), "{reason}");
+    let commands: Vec<&str> = reason.split('`').skip(1).step_by(2).collect();
+    assert_eq!(commands, ["git branch -m aop aop-old", "aop retry --feature-id shop"]);
+    git(&project, &["branch", "-m", "aop", "aop-old"]);
+    project.run(&["retry", "--feature-id", "shop"]).data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
 fn an_agent_that_left_its_branch_can_still_be_merged() {
     let (project, question) = parked();
     git(&project, &["-C", ".aop/worktrees/shop", "switch", "--quiet", "-c", "other"]);
@@ -275,6 +290,26 @@ fn ready(features: &[&str]) -> Project {
 }
 
 #[test]
+fn a_check_that_makes_commits_does_not_pass_and_one_that_has_made_its_last_does() {
+    let commit = |when: &str| {
+        let all = format!("{when}git commit --quiet --allow-empty -m Sneaky");
+        let project = workshop(&format!("run: {{ repair_rounds: 1 }}\nchecks: {{ full: ['{all}'] }}\n"));
+        script(&project, "shop", &json!({"builder": [built(), built()], "qa": [pass(), pass()]}));
+        let code = Running::start(&project, &[&spec(&project, "shop")]).end().0;
+        (project, code)
+    };
+    let (project, code) = commit("");
+    assert_eq!((code, &project.feature("shop")["status"]), (Some(3), &json!("blocked")));
+    let checks = events(&project, "shop", "check.ended");
+    let failed = checks.iter().find(|check| check["name"] == "full").unwrap();
+    let note = failed["note"].as_str().unwrap();
+    assert!(note.contains("moved the branch aop/shop away from") && note.contains("no commits"), "{note}");
+    let (project, code) = commit("git log | grep Sneaky || ");
+    assert_eq!(code, Some(0));
+    assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["status"], "merged");
+}
+
+#[test]
 fn merges_at_the_same_time_are_all_on_the_branch() {
     let ids = ["one", "two", "three", "four"];
     let project = ready(&ids);
@@ -325,6 +360,31 @@ fn an_interrupted_merge_is_finished_on_a_branch_that_has_gone_on_and_after_gc() 
         (first.stdout, is),
         "the same bytes, and nothing moved"
     );
+    assert_eq!(git(&project, &["for-each-ref", "refs/aop"]), "");
+}
+
+#[test]
+fn a_tag_with_the_name_of_the_branch_changes_no_merge_and_does_not_keep_one_from_being_finished() {
+    let project = interrupted();
+    git(&project, &["tag", "main"]);
+    let merged = project.run(&["merge", "--feature-id", "shop", "--operation-id", "m1"]).data();
+    assert_eq!(merged["merge_commit"], git(&project, &["rev-parse", "HEAD"]));
+    let project = ready(&["shop"]);
+    git(&project, &["tag", "main"]);
+    assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["into"], "main");
+}
+
+#[test]
+fn a_merge_into_a_name_that_an_earlier_version_wrote_for_a_branch_beside_a_tag_is_finished_on_the_branch() {
+    let project = ready(&["shop"]);
+    // That is what it wrote; here it is a branch, as long as there is one that is called so.
+    git(&project, &["switch", "--quiet", "-c", "heads/main"]);
+    let merge = ["merge", "--feature-id", "shop", "--operation-id", "m1"];
+    assert_eq!(project.run_with(&merge, &[("AOP_CRASH_AT", "merge_committed")]).code, None);
+    git(&project, &["switch", "--quiet", "main"]);
+    project.run(&merge).refused("version_conflict", 1);
+    git(&project, &["branch", "--quiet", "-D", "heads/main"]);
+    assert_eq!(project.run(&merge).data()["merge_commit"], head(&project, "main"));
     assert_eq!(git(&project, &["for-each-ref", "refs/aop"]), "");
 }
 

@@ -4,8 +4,9 @@
 use crate::run_support::{
     Running, ask, assert_nothing_left, built, deliveries, events, git, pass, plan, script, workshop,
 };
-use crate::support::{Project, wait};
+use crate::support::{Project, finish, wait};
 use serde_json::{Value, json};
+use std::os::unix::ffi::OsStrExt;
 
 fn spec(project: &Project, name: &str) -> String {
     let path = project.path(&format!("{name}.md"));
@@ -240,6 +241,24 @@ fn a_feature_without_a_specification_is_told_from_one_with_another() {
 }
 
 #[test]
+fn a_run_that_is_refused_for_one_specification_makes_a_feature_of_none() {
+    let project = workshop("");
+    script(&project, "default", &json!({}));
+    let (search, shop) = (spec(&project, "search"), spec(&project, "shop"));
+    assert_eq!(Running::start(&project, &[&search]).end().0, Some(0));
+    std::fs::write(&search, "# Another\n").unwrap();
+    project.run(&["run", &shop, &search]).refused("feature_already_exists", 1);
+    std::fs::write(project.path("large.md"), "x".repeat(1 << 20)).unwrap();
+    let error = project.run(&["run", &shop, "large.md"]).refused("payload_too_large", 1);
+    assert!(error["message"].as_str().unwrap().starts_with("large.md makes no feature: "), "{error}");
+    let features = project.run(&["status"]).data()["features"].clone();
+    assert_eq!(features.as_array().unwrap().len(), 1, "{features}");
+    // So whoever has changed it meanwhile is not told that it is too late.
+    std::fs::write(&shop, "# The shop, thought over\n").unwrap();
+    assert_eq!(Running::start(&project, &[&shop]).end().0, Some(0));
+}
+
+#[test]
 fn a_run_that_is_taken_over_says_by_which_run() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
@@ -312,6 +331,28 @@ fn a_folder_that_is_no_repository_is_refused_with_the_next_step() {
     let envelope: Value = serde_json::from_str(refused.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(envelope["error"]["code"], "unsupported_operation");
     assert!(envelope["error"]["details"]["hint"].as_str().unwrap().contains("git init"));
+}
+
+#[test]
+fn a_project_whose_path_is_not_utf_8_is_refused_before_anything_is_written() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let shop = spec(&project, "shop");
+    let around = project.beside();
+    let root = around.root().join(std::ffi::OsStr::from_bytes(b"shop\xff"));
+    let copy = finish(std::process::Command::new("cp").arg("-a").arg(project.root()).arg(&root));
+    assert_eq!(copy.code, Some(0), "{copy:?}");
+    let refused = finish(project.command(&["run", &shop]).current_dir(&root));
+    let error = refused.refused("unsupported_operation", 1);
+    assert!(error["message"].as_str().unwrap().contains("is not UTF-8"), "{error}");
+    assert_eq!(std::fs::read_dir(around.root()).unwrap().count(), 1, "nothing was made beside it");
+    // What its hint says.
+    let renamed = around.root().join("shop");
+    std::fs::rename(&root, &renamed).unwrap();
+    let status = finish(project.command(&["status"]).current_dir(&renamed));
+    assert_eq!(status.data()["features"], json!([]));
+    let ran = finish(project.command(&["run", &shop]).current_dir(&renamed));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
 }
 
 #[test]
