@@ -3,6 +3,7 @@
 
 use crate::output::question::{above_prompt, card, to_reopen};
 use crate::output::style::{clean, dim, yellow};
+use crate::output::when::relative;
 use crate::output::{talk, warn};
 use crate::project::{Interrupts, SURFACE, Session, operation_id};
 use crate::prompt::{self, QUIET, Typing, typed_out};
@@ -105,13 +106,19 @@ pub(crate) fn again(operation: &OperationId) -> String {
 }
 
 impl Closed {
-    /// The asker has the answer now: the store forgets its secrets.
-    pub(crate) fn delivered(&self, session: &Session) -> Result<(), Refusal> {
+    /// The asker has the answer now: the store forgets its secrets. That it could not changes nothing for the asker.
+    pub(crate) fn delivered(&self, session: &Session) {
         let secret = self.question.asked.spec.as_ref().is_some_and(QuestionSpec::has_secret);
-        if secret && self.answer.is_some() {
-            session.wait(session.store().forget(self.question.id.clone()))?;
+        if !secret || self.answer.is_none() {
+            return;
         }
-        Ok(())
+        if let Err(error) = session.wait(session.store().forget(self.question.id.clone())) {
+            let id = &self.question.id;
+            warn(&format!(
+                "the answer to {id} is told, but its secret is still stored: {error} (it is erased when it is told again, or \
+                 when its feature ends)"
+            ));
+        }
     }
 }
 
@@ -252,7 +259,9 @@ fn taken_away(question: &Question, operation: &OperationId) -> String {
         QuestionState::Answered { resolution, .. } if resolution.mode != ResolutionMode::UserReply => {
             "Nobody answered in time; policy decided.".to_owned()
         }
-        QuestionState::Answered { .. } => "Answered elsewhere.".to_owned(),
+        QuestionState::Answered { at, by, .. } => {
+            format!("Answered elsewhere, by {} {}.", clean(by), relative(*at))
+        }
         QuestionState::Withdrawn { .. } => "Withdrawn elsewhere.".to_owned(),
         QuestionState::Open => "It is still open.".to_owned(),
     }

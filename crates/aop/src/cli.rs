@@ -144,7 +144,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Features(args) => commands::features::run(global, args),
         Command::Questions(args) => commands::questions::run(global, &args),
         Command::Answer(args) => commands::answer::run(global, screen, &args),
-        Command::Ask(args) => commands::ask::run(global, &args),
+        Command::Ask(args) => commands::ask::run(global, screen, &args),
         Command::Reopen(args) => commands::reopen::run(global, &args),
         Command::Withdraw(args) => commands::withdraw::run(global, &args),
         Command::Retry(args) => commands::retry::run(global, &args),

@@ -387,7 +387,8 @@ fn said(error: &serde_saphyr::Error) -> String {
     let message = message.lines().next().unwrap_or_default();
     // The place stands in front; the parser need not say it again.
     match message.split(" at line ").next().unwrap_or(message) {
-        "invalid u64" | "invalid u32" => "a whole number of 0 or more is due".to_owned(),
+        "invalid u64" => format!("a whole number from 0 to {} is due", u64::MAX),
+        "invalid u32" => format!("a whole number from 0 to {} is due", u32::MAX),
         other if other.contains("expected sequence start") => "a list is due (`[…]`)".to_owned(),
         other if other.contains("expected mapping start") => {
             "keys are due, not a value (`{ key: value }`)".to_owned()
@@ -480,8 +481,9 @@ mod tests {
             (
                 "policy:\n  execution:\n    human_input:\n      timeout_ms: soon\n",
                 4,
-                "a whole number of 0 or more",
+                "a whole number from 0 to 18446744073709551615 is due",
             ),
+            ("run: { retries: 4294967296 }\n", 1, "a whole number from 0 to 4294967295 is due"),
             ("store: mysql\n", 1, "mysql"),
             ("store: postgres://ann:hunter2@db:x/team\n", 1, "cannot be read"),
             ("store: postgres://ann:hunter2@db/team?project=a%20b\n", 1, "cannot name a project"),

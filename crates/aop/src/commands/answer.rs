@@ -65,8 +65,14 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> Comman
         return super::walk::run(&session, feature_id, question_id, &args.answered_by);
     };
     let question = session.wait(session.store().question(question_id.clone()))?;
-    let answer = read_value(&text, question.as_ref())?;
-    let envelope = send(&session, feature_id, question_id, &answer, &args.answered_by, &operation)?;
+    let read = read_value(&text, question.as_ref());
+    // Whether an answer is still taken comes first, also where there is none to be read: null is none to any question.
+    let answer = read.as_ref().unwrap_or(&Value::Null);
+    let sent = send(&session, feature_id, question_id, answer, &args.answered_by, &operation);
+    let envelope = match (sent, read) {
+        (Err(refusal), Err(unread)) if refusal.code == ErrorCode::QuestionInvalidAnswer => Err(unread),
+        (sent, _) => sent,
+    }?;
     let text = told(&session, &envelope);
     Ok(Reply::ok(envelope, text))
 }

@@ -4,11 +4,12 @@ use super::spec::load;
 use crate::asking::{Asking, Closed, Waited, again, put};
 use crate::cli::Global;
 use crate::output::question::{card, shown};
-use crate::output::{CommandResult, INTERRUPTED, Reply, print, talk};
+use crate::output::style::{bold, red};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::OperationId;
-use aop_kernel::question::Question;
+use aop_kernel::question::{Question, against_choices};
 use aop_kernel::{Envelope, Refusal};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -52,11 +53,14 @@ pub(crate) struct AskArgs {
 }
 
 /// Asks, waits, prints.
-pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
+pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
     let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
     let spec =
         args.spec.as_ref().map(|path| load(path, "a question spec", QuestionSpec::parse)).transpose()?;
+    if let Some(reason) = against_choices(&args.choice).filter(|_| !args.choice.is_empty()) {
+        return Err(Refusal::invalid_argument(format!("--choice {reason}")).fact("argument", "choice"));
+    }
     let expected = (!args.choice.is_empty())
         .then(|| json!({"kind": "single_choice", "choices": args.choice, "allow_other": args.allow_other}));
     let session = Project::find(global)?.open()?;
@@ -79,9 +83,18 @@ pub(crate) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             return Ok(reply);
         }
     };
-    let reply = reply(args, &asking.operation, &closed);
-    closed.delivered(&session)?;
-    Ok(reply)
+    let told = reply(args, &asking.operation, &closed).shown(screen);
+    if is_heard() || closed.answer.is_none() {
+        closed.delivered(&session);
+        return Ok(told);
+    }
+    // Nothing has succeeded, also where the reader of a pipe went away. The operation may have been minted.
+    let (question, again) = (&closed.question.id, again(&asking.operation));
+    let error = red(&bold("error:"));
+    talk(&format!(
+        "{error} the answer to {question} could not be handed over. It is kept: to get it, {again}."
+    ));
+    Ok(told.exit(1))
 }
 
 fn reply(args: &AskArgs, operation: &OperationId, closed: &Closed) -> Reply {

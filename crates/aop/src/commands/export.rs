@@ -7,6 +7,7 @@ use crate::cli::Global;
 use crate::output::{CommandResult, Reply, pour, style::bold};
 use crate::partial::{Partial, nameless, sweep};
 use crate::project::{Project, Session};
+use aop_engine::AOP_DIR;
 use aop_kernel::hex::hexadecimal;
 use aop_kernel::replay::Replay;
 use aop_kernel::{Envelope, Refusal};
@@ -14,6 +15,7 @@ use aop_store::{Entry, Origin, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -28,13 +30,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 Secret answers, tokens and aop.yaml are not part of it. `aop import` takes it into an empty project.")]
 pub(crate) struct ExportArgs {
-    /// The file to write (default, and with -: stdout). It appears when it is complete, and replaces what is there
+    /// The file to write (default, and with -: stdout). It appears when it is complete, and replaces what is there, but
+    /// nothing that a project lives on
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 /// What stands for stdout or stdin in the place of a file.
 pub(super) const STANDARD: &str = "-";
+
+/// The settings of a project, in its root.
+const SETTINGS: &str = "aop.yaml";
 
 /// The version of the format.
 pub(super) const FORMAT: u32 = 1;
@@ -73,6 +79,7 @@ pub(crate) fn run(global: &Global, args: &ExportArgs) -> CommandResult {
     sweep(&session.project.dir());
     let Some(output) = &output else { return to_stdout(&session) };
     let folder = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    foreign(&session.project, output, folder)?;
     sweep(folder);
     let failed = |error: std::io::Error| cannot(output, &error);
     let partial = Partial::begin(folder).map_err(failed)?;
@@ -176,6 +183,27 @@ fn replaceable(output: &Path) -> Result<(), Refusal> {
         // What is not there, or cannot be looked at, is judged when it is written.
         Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// An export never takes the place of what a project lives on: its store, or its settings.
+fn foreign(project: &Project, output: &Path, folder: &Path) -> Result<(), Refusal> {
+    // A folder that is not there is told when something is written into it.
+    let Ok(folder) = folder.canonicalize() else { return Ok(()) };
+    let is = |name: &OsStr, own: &str| name.eq_ignore_ascii_case(own);
+    let settings = project.root.join(SETTINGS).canonicalize();
+    let are_settings = settings
+        .is_ok_and(|settings| output.canonicalize().is_ok_and(|file| file == settings))
+        || output.file_name().is_some_and(|name| is(name, SETTINGS)) && folder.join(AOP_DIR).is_dir();
+    let what = if are_settings {
+        "holds the settings of a project"
+    } else if folder.components().any(|part| is(part.as_os_str(), AOP_DIR)) {
+        "is in a .aop folder, which holds what a project lives on"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::invalid_argument(format!("{} {what}", output.display()))
+        .hint("name another file, for instance `aop export --output project.jsonl`")
+        .fact("argument", "output"))
 }
 
 pub(super) fn cannot(place: &Path, error: &dyn std::fmt::Display) -> Refusal {

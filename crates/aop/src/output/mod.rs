@@ -51,6 +51,16 @@ impl Reply {
     pub(crate) fn exit(self, exit: u8) -> Self {
         Reply { exit, ..self }
     }
+
+    /// Prints it now, for a command that has something to do once it was said; what is left is the exit code.
+    pub(crate) fn shown(self, screen: &Screen) -> Self {
+        match &self.envelope {
+            Some(_) if screen.text => (self.show)(self.text.trim_end()),
+            Some(envelope) => print_json(envelope.as_str()),
+            None => {}
+        }
+        Reply::printed().exit(self.exit)
+    }
 }
 
 /// What an interrupted command exits with.
@@ -79,14 +89,7 @@ impl Screen {
 /// Prints a command's result and gives the exit code.
 pub(crate) fn report(screen: &Screen, result: CommandResult) -> ExitCode {
     let exit = match result {
-        Ok(reply) => {
-            match &reply.envelope {
-                Some(_) if screen.text => (reply.show)(reply.text.trim_end()),
-                Some(envelope) => print_json(envelope.as_str()),
-                None => {}
-            }
-            reply.exit
-        }
+        Ok(reply) => reply.shown(screen).exit,
         Err(refusal) if screen.text => {
             talk(&format!("{} {}", red(&bold("error:")), clean(&refusal.message)));
             for reason in violations(&refusal) {

@@ -18,6 +18,26 @@ pub(crate) fn wrapped(text: &str, room: usize) -> String {
     text.split('\n').map(|line| broken(line, room)).collect::<Vec<_>>().join("\n")
 }
 
+/// The lines of a text without colour, none of them wider than this: broken between words, and a word that is wider by
+/// itself wherever it has to be.
+pub(crate) fn broken_up(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in wrapped(text, room).lines() {
+        let (mut piece, mut width) = (String::new(), 0);
+        for c in line.chars() {
+            let next = seen(c.encode_utf8(&mut [0; 4]));
+            if width > 0 && width + next > room {
+                lines.push(std::mem::take(&mut piece));
+                width = 0;
+            }
+            piece.push(c);
+            width += next;
+        }
+        lines.push(piece);
+    }
+    lines
+}
+
 fn broken(line: &str, room: usize) -> String {
     let plain = plain(line);
     let words = words(&plain);

@@ -105,8 +105,11 @@ fn previews(options: &[&Value], look: &Look<'_>) -> String {
 /// "label — description", or the label alone when the description says no more; a mark before it stays.
 fn entries(options: &[&Value], look: &Look<'_>) -> Vec<String> {
     let entry = |option: &&Value| {
-        let text = |key: &str| look.words(option[key].as_str().unwrap_or_default()).replace('\n', " ");
-        let (label, description) = (text("label"), text("description"));
+        let text = |key: &str, line_end: &str| {
+            look.words(option[key].as_str().unwrap_or_default()).replace('\n', line_end)
+        };
+        // Two labels never look the same.
+        let (label, description) = (text("label", "↵"), text("description", " "));
         let says_more = match description.strip_suffix(&label) {
             Some(mark @ ("" | RECOMMENDED)) => mark.trim_end(),
             _ => description.as_str(),

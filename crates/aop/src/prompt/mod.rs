@@ -19,6 +19,8 @@ use aop_ask::{Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
 use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::{ErrorCode, Refusal};
 use draw::{Look, Stop, draw};
+use rustix::process::getpgrp;
+use rustix::termios::tcgetpgrp;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -37,7 +39,14 @@ pub(crate) enum Reply {
 /// Whether a person can be asked here: keys come in from a terminal, and the prompt is drawn on one that can do more than
 /// print lines.
 pub(crate) fn possible() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !is_dumb()
+    std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !is_dumb() && is_in_front()
+}
+
+/// Whether the terminal's keys come to this program. Behind a shell that goes on (`aop run &`) they are the shell's, and
+/// the system stops whoever takes them.
+fn is_in_front() -> bool {
+    // A terminal that belongs to no shell stops nobody.
+    tcgetpgrp(std::io::stdin()).map_or(true, |front| front == getpgrp())
 }
 
 /// Asks until the answer is complete, or the human does not want to. It begins with the answer that the same human gave

@@ -6,7 +6,7 @@ use super::list::List;
 use super::stage::{Frame, Widget};
 use crate::output::style::{bold, cyan, dim, yellow};
 use crate::output::table::fit;
-use crate::output::wrap::wrapped;
+use crate::output::wrap::{broken_up, wrapped};
 
 /// What stands before a line that is typed.
 const TYPED: &str = "> ";
@@ -115,7 +115,9 @@ fn window(left: &[(&str, bool, Option<bool>)], columns: usize, room: usize) -> V
         return entries.concat();
     }
     let room = room.saturating_sub(1).max(1);
-    let (mut first, mut end, mut used) = (pointed, pointed, 0);
+    let (mut first, mut end, mut used) = (pointed, pointed + 1, entries[pointed].len());
+    // One that is higher than the terminal is cut, and says so.
+    let is_cut = used > room;
     loop {
         let fits = |index: usize| entries.get(index).is_some_and(|entry| used + entry.len() <= room);
         // What comes next is more interesting than what was passed.
@@ -129,17 +131,16 @@ fn window(left: &[(&str, bool, Option<bool>)], columns: usize, room: usize) -> V
             break;
         }
     }
-    // An entry that is higher than the terminal is cut.
-    let mut lines: Vec<String> =
-        if first == end { entries[pointed].clone() } else { entries[first..end].concat() };
+    let mut lines = entries[first..end].concat();
     lines.truncate(room);
-    let (above, below) = (first, entries.len() - end.max(first + 1));
-    let besides = match (above, below) {
-        (0, below) => format!("  … {below} below"),
-        (above, 0) => format!("  … {above} above"),
-        (above, below) => format!("  … {above} above, {below} below"),
-    };
-    lines.push(fit(&dim(&besides), columns));
+    let (above, below) = (first, entries.len() - end);
+    let besides = [
+        (above > 0).then(|| format!("{above} above")),
+        (below > 0).then(|| format!("{below} below")),
+        is_cut.then(|| "more of this one: make the window larger".to_owned()),
+    ];
+    let besides: Vec<String> = besides.into_iter().flatten().collect();
+    lines.push(fit(&dim(&format!("  … {}", besides.join(", "))), columns));
     lines
 }
 
@@ -151,11 +152,9 @@ fn painted((entry, pointed, ticked): &(&str, bool, Option<bool>), columns: usize
         None => "",
     };
     let behind = " ".repeat(2 + tick.len());
-    let lines = wrapped(entry, columns.saturating_sub(behind.len()));
+    let lines = broken_up(entry, columns.saturating_sub(behind.len()));
     let begins = std::iter::once(format!("{arrow} {tick}")).chain(std::iter::repeat(behind));
-    let line = |(begin, line): (String, &str)| format!("{begin}{line}");
-    // A word that is longer than the terminal is wide would take a second line unseen.
-    let lines = begins.zip(lines.lines()).map(line).map(|line| fit(&line, columns));
+    let lines = begins.zip(lines).map(|(begin, line)| fit(&format!("{begin}{line}"), columns));
     if *pointed { lines.map(|line| cyan(&bold(&line))).collect() } else { lines.collect() }
 }
 
@@ -184,6 +183,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_entry_that_is_higher_than_the_terminal_is_shown_and_says_that_it_is_cut() {
+        let entries =
+            ["Keep".to_owned(), format!("Delete {}", "very carefully ".repeat(60)), "Rename".to_owned()];
+        for ticked in [false, true] {
+            let entries = entries.to_vec();
+            let list = if ticked { List::several(entries) } else { List::one(entries, false) };
+            let mut menu = Menu { list, shown: Shown::Plainly, help: "help" };
+            menu.press(Press::Down);
+            let lines = menu.frame(60, 9).lines;
+            assert!(lines.iter().any(|line| line.contains("❯") && line.contains("Delete")), "{lines:#?}");
+            assert!(
+                lines.iter().any(|line| line.contains("1 above, 1 below, more of this one")),
+                "{lines:#?}"
+            );
+            assert!(lines.len() <= 9, "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn a_label_without_a_gap_is_shown_to_its_end() {
+        let path = format!("/srv/{}", "a".repeat(90));
+        let list = List::one(vec![format!("{path}/keep"), format!("{path}/delete")], false);
+        let lines = Menu { list, shown: Shown::Plainly, help: "help" }.frame(40, 20).lines;
+        assert!(lines.iter().all(|line| seen(line) <= 40), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("/keep")), "{lines:#?}");
+        assert!(lines.iter().any(|line| line.contains("/delete")), "{lines:#?}");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::support::{Project, finish, wait};
 use serde_json::{Value, json};
-use std::process::Child;
+use std::io::Read;
+use std::process::{Child, Stdio};
 
 fn ask(project: &Project, args: &[&str]) -> Child {
     project.spawn(&[&["ask"], args].concat())
@@ -230,13 +231,67 @@ fn a_secret_answer_reaches_the_asker_and_stands_nowhere_else() {
     }
 }
 
-#[test]
-fn a_secret_that_was_told_once_is_told_again_by_nothing_that_stands_in_its_place() {
+/// A project with a form that asks for a token, which is secret.
+fn project_with_login() -> Project {
     let project = Project::new();
     let spec = json!({"version": 1, "topic": "login", "questions": [
         {"id": "token", "header": "Token", "question": "Which token?", "kind": "free_text", "required": true,
          "secret": true}]});
     std::fs::write(project.path("spec.json"), spec.to_string()).unwrap();
+    project
+}
+
+/// An output that takes nothing: a disk without room, and a pipe whose reader has gone away.
+fn deaf() -> [Stdio; 2] {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let (_, gone) = std::io::pipe().unwrap();
+    [full.into(), gone.into()]
+}
+
+#[test]
+fn an_answer_that_could_not_be_printed_is_no_success_and_is_told_when_it_is_asked_for_again() {
+    for (secret, format) in [(true, "--plain"), (true, "--json"), (false, "--plain"), (false, "--json")] {
+        for out in deaf() {
+            let project = project_with_login();
+            let form: &[&str] = if secret { &["--spec", "spec.json"] } else { &[] };
+            let args = [&["ask", "Log in", format], form].concat();
+            let asking = project.command(&args).stdout(out).stderr(Stdio::piped()).spawn().unwrap();
+            let question = project.opened_question();
+            project.answer_to(&question, "hunter2hunter2").data();
+            let unheard = wait(asking);
+            assert_eq!(unheard.code, Some(1), "{unheard:?}");
+            let id = question["question_id"].as_str().unwrap();
+            assert!(unheard.stderr.contains(id) && !unheard.stderr.contains("hunter2"), "{unheard:?}");
+            // The id was minted: only this line has it.
+            let operation = unheard.stderr.split("--operation-id ").nth(1).unwrap();
+            let operation = operation.split_whitespace().next().unwrap().trim_end_matches('.');
+            let again = project.run(&[&args[..], &["--operation-id", operation]].concat());
+            assert!(again.code == Some(0) && again.stdout.contains("hunter2hunter2"), "{again:?}");
+            assert_eq!(project.kept_secret(&question["question_id"]), None, "it is told now");
+        }
+    }
+}
+
+#[test]
+fn an_ask_that_is_killed_while_it_tells_a_secret_tells_it_next_time() {
+    let project = project_with_login();
+    let args = ["ask", "Log in", "--spec", "spec.json", "--operation-id", "login-1"];
+    let mut asking = project.spawn(&args);
+    let question = project.opened_question();
+    // More than a pipe holds.
+    let key = "k".repeat(100_000);
+    project.answer_to(&question, &key).data();
+    // It has begun to print, and cannot end: nobody reads the rest.
+    asking.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    asking.kill().unwrap();
+    asking.wait().unwrap();
+    assert_eq!(project.run(&args).data()["answer"]["token"], key);
+    project.run(&args).refused("question_already_answered", 1);
+}
+
+#[test]
+fn a_secret_that_was_told_once_is_told_again_by_nothing_that_stands_in_its_place() {
+    let project = project_with_login();
     let args = ["ask", "Log in", "--spec", "spec.json", "--operation-id", "login-1"];
     let asking = project.spawn(&args);
     let question = project.opened_question();

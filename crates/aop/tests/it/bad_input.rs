@@ -209,6 +209,18 @@ fn an_answer_that_nobody_can_see_is_none() {
 }
 
 #[test]
+fn choices_of_an_ask_are_named_by_their_option() {
+    let project = Project::new();
+    for (choices, said) in
+        [(["A", "A"], "--choice has 'A' twice"), (["A", ""], "--choice has a blank text at place 2")]
+    {
+        let call = ["ask", "Which?", "--choice", choices[0], "--choice", choices[1]];
+        let error = refused(&project, &call, "invalid_argument", 2);
+        assert_eq!((&error["message"], &error["details"]["argument"]), (&json!(said), &json!("choice")));
+    }
+}
+
+#[test]
 fn broken_json_and_wrong_arguments_are_named() {
     let project = Project::with_feature();
     let call = ["tool", "call", "feature.get", "--role", "human", "--input", "{\"feature_id\": "];
@@ -271,9 +283,55 @@ fn the_wrong_kind_of_answer_is_refused_with_reasons_and_the_question_stays_open(
     assert_eq!(error["details"]["reasons"], json!(["expected one of 'yes', 'no', got null"]));
     let missing = json!({"feature_id": "shop", "question_id": id, "answered_by": "sam", "operation_id": "a"});
     tool(&project, "feature.question_answer", &missing, "invalid_argument", 2);
-    let forged = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "answered_by": "policy:default", "operation_id": "a"});
-    tool(&project, "feature.question_answer", &forged, "invalid_argument", 2);
+    for name in ["policy:default", "policy\u{200b}:default"] {
+        let forged = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "answered_by": name, "operation_id": "a"});
+        tool(&project, "feature.question_answer", &forged, "invalid_argument", 2);
+        let token = ["token", "create", "--kind", "operator", "--name", name];
+        refused(&project, &token, "invalid_argument", 2);
+    }
+    let own = json!({"feature_id": "shop", "question_id": id, "answer": "yes", "answered_by": "builder", "operation_id": "a"});
+    let conveyed = project.tool("feature.question_answer", "orchestrator", &own);
+    conveyed.refused("invalid_argument", 2);
     assert_eq!(project.feature("shop")["open_question_id"], id.as_str());
+}
+
+#[test]
+fn an_answer_that_cannot_be_read_is_first_told_whether_one_is_still_taken() {
+    let project = Project::with_feature();
+    let ask = |feature: &str, operation: &str, expected: Value| {
+        let mut input = question(feature, operation);
+        input["expected_answer"] = expected;
+        let asked = project.tool("feature.question_create", "builder", &input).data();
+        asked["question_id"].as_str().unwrap().to_owned()
+    };
+    let answer = |feature: &str, id: &str, by: &str, text: &str, operation: &str| {
+        let named = ["answer", "--feature-id", feature, "--question-id", id, "--answered-by", by];
+        project.run(&[&named[..], &["--answer", text, "--operation-id", operation]].concat())
+    };
+    let several = || json!({"kind": "multi_choice", "choices": ["A", "B"]});
+    let any = || json!({"kind": "json"});
+    for (round, (expected, right, wrong)) in
+        [(several(), "[\"A\"]", "B"), (any(), "{\"a\": 1}", "{\"a\": 1, \"a\": 2}")].into_iter().enumerate()
+    {
+        let id = ask("shop", &format!("ask-{round}"), expected.clone());
+        let operation = format!("alice-{round}");
+        let error = answer("shop", &id, "bob", wrong, "bob").refused("question_invalid_answer", 1);
+        assert!(error["message"].as_str().unwrap().contains("not JSON"), "{error}");
+        answer("nowhere", &id, "bob", wrong, "bob").refused("feature_not_found", 1);
+        answer("shop", &id, "alice", right, &operation).data();
+        let late = answer("shop", &id, "bob", wrong, "bob").refused("question_already_answered", 1);
+        assert_eq!(late["details"]["answered_by"], "alice");
+        answer("shop", &id, "alice", wrong, &operation).refused("operation_id_reuse_mismatch", 1);
+        answer("shop", &id, "alice", right, &operation).data();
+        let gone = ask("shop", &format!("gone-{round}"), expected.clone());
+        project.run(&["withdraw", "--feature-id", "shop", "--question-id", &gone]).data();
+        answer("shop", &gone, "bob", wrong, "bob").refused("question_closed", 1);
+        let over = format!("over-{round}");
+        project.create_feature(&over);
+        let last = ask(&over, &over, expected);
+        project.run(&["cancel", "--feature-id", &over]).data();
+        answer(&over, &last, "bob", wrong, "bob").refused("question_answer_not_allowed_in_terminal_state", 1);
+    }
 }
 
 #[test]

@@ -138,6 +138,39 @@ fn an_export_replaces_files_and_nothing_else() {
 }
 
 #[test]
+fn an_export_takes_the_place_of_no_file_that_a_project_lives_on() {
+    let (project, _file) = exported();
+    let other = Project::new();
+    std::fs::write(project.path("settings"), "").unwrap();
+    std::fs::remove_file(project.path("aop.yaml")).unwrap();
+    for (to, link) in
+        [("settings", "aop.yaml"), (".aop/write.lock", "lock"), (".aop", "folder"), ("gone", "out")]
+    {
+        std::os::unix::fs::symlink(project.path(to), project.path(link)).unwrap();
+    }
+    let kept = |project: &Project| {
+        project.assert_healthy();
+        let settings = std::fs::read(project.path("aop.yaml")).unwrap();
+        (project.run(&["replay"]).data(), project.run(&["features", "list"]).data(), settings)
+    };
+    let before = (kept(&project), kept(&other));
+    let own = [".aop/aop.db", ".aop/aop.db-wal", ".aop/write.lock", ".aop/features/shop/questions.json"];
+    let by_link = ["aop.yaml", "settings", "lock", "folder/aop.db", "folder/new.jsonl", ".aop/../aop.yaml"];
+    let theirs = [".aop/aop.db", "aop.yaml"].map(|name| other.path(name).display().to_string());
+    let new = [".aop/new.jsonl".to_owned(), project.path(".aop/features/new").display().to_string()];
+    for output in own.iter().chain(&by_link).copied().chain(theirs.iter().chain(&new).map(String::as_str)) {
+        let error = project.run(&["export", "--output", output]).refused("invalid_argument", 2);
+        assert_eq!(error["details"]["argument"], "output", "{output}: {error}");
+        assert!(error["message"].as_str().unwrap().contains("a project"), "{error}");
+    }
+    assert_eq!((kept(&project), kept(&other)), before);
+    std::fs::remove_file(other.path("aop.yaml")).unwrap();
+    other.run(&["export", "--output", "aop.yaml"]).refused("invalid_argument", 2);
+    assert!(!other.path("aop.yaml").exists(), "nor does it become one");
+    project.run(&["export", "--output", "out"]).data();
+}
+
+#[test]
 fn a_project_that_holds_something_is_left_as_it_is() {
     let (_source, file) = exported();
     let other = Project::with_feature();

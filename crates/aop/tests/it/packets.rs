@@ -86,8 +86,130 @@ fn a_gate_nobody_answers_stays_blocked() {
 }
 
 #[test]
+fn an_interrupted_wait_at_a_gate_names_the_question_that_stays_open() {
+    let project = project_with("out/answer.json");
+    let asking = project.spawn(&["packet", "ask", "step.json"]);
+    let question = project.opened_question();
+    let interrupt = std::process::Command::new("kill").args(["-INT", &asking.id().to_string()]).status();
+    assert!(interrupt.unwrap().success());
+    let run = wait(asking);
+    assert_eq!(run.code, Some(130), "{run:?}");
+    let data = run.envelope()["data"].clone();
+    assert_eq!((&data["gate"], &data["question_id"]), (&json!("blocked"), &question["question_id"]));
+    let again = format!("--operation-id {}", data["operation_id"].as_str().unwrap());
+    assert!(data["hint"].as_str().unwrap().contains(&again), "{data}");
+}
+
+#[test]
+fn an_answer_whose_record_cannot_be_written_is_kept_and_written_by_the_same_operation() {
+    use std::os::unix::fs::symlink;
+    type Breaking = fn(&Project);
+    let ways: [(Breaking, Breaking, &str, i32); 4] = [
+        (
+            |project| std::fs::write(project.path("out"), "x").unwrap(),
+            |project| std::fs::remove_file(project.path("out")).unwrap(),
+            "invalid_document",
+            2,
+        ),
+        (
+            |project| symlink("/tmp", project.path("out")).unwrap(),
+            |project| std::fs::remove_file(project.path("out")).unwrap(),
+            "invalid_document",
+            2,
+        ),
+        (
+            |project| std::fs::create_dir_all(project.path("out/a.json")).unwrap(),
+            |project| std::fs::remove_dir(project.path("out/a.json")).unwrap(),
+            "invalid_document",
+            2,
+        ),
+        (
+            // Not to be read: nobody may take what stands there for nothing.
+            |project| {
+                std::fs::create_dir(project.path("out")).unwrap();
+                let made = std::process::Command::new("mkfifo").arg(project.path("out/a.json")).status();
+                assert!(made.unwrap().success());
+            },
+            |project| std::fs::remove_file(project.path("out/a.json")).unwrap(),
+            "store_unavailable",
+            1,
+        ),
+    ];
+    for (break_it, mend_it, code, exit) in ways {
+        let project = project_with("out/a.json");
+        let asking = project.spawn(&["packet", "ask", "step.json"]);
+        let question = project.opened_question();
+        break_it(&project);
+        project.answer_to(&question, r#"{"platform": "Web", "token": "hunter2"}"#).data();
+        let error = wait(asking).refused(code, exit);
+        let (message, details) = (error["message"].as_str().unwrap(), &error["details"]);
+        let id = question["question_id"].as_str().unwrap();
+        assert!(message.contains(&format!("the answer to {id} is kept")), "{error}");
+        assert_eq!(details["question_id"], id);
+        let operation = details["operation_id"].as_str().unwrap();
+        assert!(
+            details["hint"].as_str().unwrap().contains(&format!("--operation-id {operation}")),
+            "{error}"
+        );
+        mend_it(&project);
+        let again = project.run(&["packet", "ask", "step.json", "--operation-id", operation]).data();
+        assert_eq!((&again["gate"], &again["question_id"]), (&json!("open"), &question["question_id"]));
+        let record: Value =
+            serde_json::from_slice(&std::fs::read(project.path("out/a.json")).unwrap()).unwrap();
+        assert_eq!(record["answers"], json!({"platform": "Web", "token": "hunter2"}));
+        assert_eq!(project.kept_secret(&question["question_id"]), None);
+        let asked = project.run(&["questions", "--status", "all"]).data();
+        assert_eq!(asked["items"].as_array().unwrap().len(), 1, "nobody is asked twice");
+    }
+}
+
+/// A command of a user who may not write everywhere, as root may.
+fn as_somebody(project: &Project, args: &[&str]) -> std::process::Command {
+    use std::os::unix::process::CommandExt;
+    let mut command = project.command(args);
+    if rustix::process::getuid().is_root() {
+        let own = project.path("aop");
+        // Where the program was built, only root may look.
+        if !own.exists() {
+            std::fs::copy(crate::support::binary(), &own).unwrap();
+        }
+        command = std::process::Command::new(own);
+        command.args(args).current_dir(project.root()).env_clear().env("HOME", project.root());
+        command.stdin(std::process::Stdio::null()).uid(65_534).gid(65_534);
+    }
+    command
+}
+
+#[test]
+fn nobody_is_asked_for_a_record_that_cannot_be_written() {
+    use std::os::unix::fs::PermissionsExt;
+    let allow = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let project = Project::empty();
+    allow(project.root(), 0o777);
+    std::fs::write(project.path("step.json"), packet("closed/deep/a.json").to_string()).unwrap();
+    std::fs::create_dir(project.path("closed")).unwrap();
+    allow(&project.path("closed"), 0o555);
+    let run = |args: &[&str]| crate::support::finish(&mut as_somebody(&project, args));
+    run(&["init"]).data();
+    let error = run(&["packet", "ask", "step.json", "--timeout", "1s"]).refused("store_unavailable", 1);
+    assert!(error["message"].as_str().unwrap().contains("closed/deep/a.json' cannot be written"), "{error}");
+    assert_eq!(run(&["questions", "--status", "all"]).data()["items"], json!([]));
+}
+
+#[test]
 fn an_answer_path_never_leaves_the_project() {
-    for path in ["../out.json", "/tmp/out.json", ".aop/x.json", "a/../../out.json", "link/out.json", ""] {
+    for path in [
+        "../out.json",
+        "/tmp/out.json",
+        ".aop/x.json",
+        "a/../../out.json",
+        "link/out.json",
+        "",
+        "aop.yaml",
+        ".git/config",
+    ] {
         let project = project_with(path);
         std::os::unix::fs::symlink("/tmp", project.path("link")).unwrap();
         for command in ["check", "ask"] {

@@ -738,3 +738,15 @@ fn a_run_that_is_given_a_feature_that_failed_says_so_and_how_to_go_on() {
     assert!(seen.contains("failed") && seen.contains("under another file name is a new feature"), "{seen}");
     assert!(!seen.contains("Nothing is left to do"), "{seen}");
 }
+
+#[test]
+fn a_run_behind_a_shell_that_goes_on_leaves_the_keys_to_it_and_works() {
+    let project = crate::run_support::workshop("");
+    crate::run_support::script(&project, "shop", &json!({}));
+    std::fs::write(project.path("shop.md"), "# The shop\n").unwrap();
+    let run = format!("{} run shop.md & wait $!; echo ended with $?", binary());
+    let line = format!("timeout --foreground 60 sh -mc '{run}'");
+    let seen = finish(&mut on_terminal(&project, &line)).stdout;
+    assert!(seen.contains("ended with 0"), "{seen}");
+    assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+}

@@ -97,7 +97,7 @@ fn a_script_that_asks_goes_on_when_whoever_typed_has_seen_that_somebody_was_fast
     asking.until("> no, ne");
     project.answer_to(&question, "yes").data();
     asking.until("not sent: no, ne");
-    asking.until("Answered elsewhere.");
+    asking.until("Answered elsewhere, by human ");
     asking.until("press Enter to go on, or type nothing for 10 s");
     asking.press(b"ver\r");
     let seen = next(asking);

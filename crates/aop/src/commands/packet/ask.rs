@@ -2,16 +2,18 @@
 //! `answer_path`, which is written once and never over something else.
 
 use super::{Asked, locate, told};
-use crate::asking::{Asking, Waited, put};
+use crate::asking::{Asking, Closed, Waited, again, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
 use crate::commands::spec::load;
 use crate::output::{CommandResult, INTERRUPTED, talk};
-use crate::project::{Project, operation_id};
-use aop_ask::gate::{GateState, Packet};
+use crate::project::{Project, Session, operation_id};
+use aop_ask::gate::{Gate, GateState, Packet};
+use aop_kernel::Refusal;
+use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::QuestionState;
 use aop_supervisor::{answer_record, keep_answer};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What to ask, and how.
 #[derive(Debug, clap::Args)]
@@ -48,6 +50,7 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
         }
         state => return Ok(told(&state, Some(gate), Asked::default())),
     }
+    place.try_folder()?;
     let session = project.open()?;
     let prompt = format!("Before the next step: {}", gate.spec.topic());
     let asking = Asking {
@@ -65,30 +68,23 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             if question.is_none() {
                 std::mem::forget(session);
             }
-            let asked = Asked { operation: Some(&asking.operation), unwritten: None };
+            let asked = Asked {
+                operation: Some(&asking.operation),
+                question: question.as_ref().map(|question| &question.id),
+                hint: Some(again(&asking.operation)),
+                unwritten: None,
+            };
             return Ok(told(&GateState::Missing, Some(gate), asked).exit(INTERRUPTED));
         }
     };
-    let operation = Some(&asking.operation);
-    let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
+    let (operation, id) = (Some(&asking.operation), &closed.question.id);
+    let asked = Asked { operation, question: Some(id), hint: None, unwritten: None };
+    let written = write(&session, &args.file, gate, &closed);
+    let Some(Written { record, stands }) = written.map_err(|refusal| kept(refusal, id, &asking.operation))?
     else {
-        return Ok(told(&GateState::Missing, Some(gate), Asked { operation, unwritten: None }));
+        return Ok(told(&GateState::Missing, Some(gate), asked));
     };
-    // Looked up again: the project may have changed while the human thought.
-    let place = locate(&session.project, &args.file, gate)?;
-    let record = answer_record(gate, answer, *at, by)?;
-    if place.read()?.is_none() {
-        // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
-        let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
-        let is_new = place.write_new(&record)?;
-        session.wait(kept.settle(session.store(), &place.read()?.unwrap_or_default()))?;
-        if is_new {
-            closed.delivered(&session)?;
-        }
-    }
-    let stands = place.read()?;
     let state = packet.judge(stands.as_deref());
-    let id = &closed.question.id;
     let unwritten = stands.is_some_and(|stands| stands != record).then_some(id);
     if unwritten.is_some() {
         talk(&format!(
@@ -97,5 +93,39 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
             gate.answer_path
         ));
     }
-    Ok(told(&state, Some(gate), Asked { operation, unwritten }))
+    Ok(told(&state, Some(gate), Asked { unwritten, ..asked }))
+}
+
+/// The record of the answer, and what stands where it belongs.
+struct Written {
+    record: Vec<u8>,
+    stands: Option<Vec<u8>>,
+}
+
+/// Writes the record of the answer, if there is one, where nothing stands.
+fn write(session: &Session, file: &Path, gate: &Gate, closed: &Closed) -> Result<Option<Written>, Refusal> {
+    let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
+    else {
+        return Ok(None);
+    };
+    // Looked up again: the project may have changed while the human thought.
+    let place = locate(&session.project, file, gate)?;
+    let record = answer_record(gate, answer, *at, by)?;
+    if place.read()?.is_none() {
+        // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
+        let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
+        let is_new = place.write_new(&record)?;
+        session.wait(kept.settle(session.store(), &place.read()?.unwrap_or_default()))?;
+        if is_new {
+            closed.delivered(session);
+        }
+    }
+    Ok(Some(Written { stands: place.read()?, record }))
+}
+
+/// Somebody has answered, and the record is not there: the same operation writes it, and asks nobody again.
+fn kept(refusal: Refusal, question: &QuestionId, operation: &OperationId) -> Refusal {
+    let message = format!("{}; the answer to {question} is kept", refusal.message);
+    let hint = format!("{}; then {}, which asks nobody again", refusal.hint, again(operation));
+    Refusal { message, ..refusal.hint(hint) }.fact("question_id", question).fact("operation_id", operation)
 }

@@ -73,6 +73,10 @@ fn locate(project: &Project, file: &Path, gate: &Gate) -> Result<Place, Refusal>
 struct Asked<'a> {
     /// Under which operation somebody was asked.
     operation: Option<&'a OperationId>,
+    /// The question.
+    question: Option<&'a QuestionId>,
+    /// How to go on when the wait was interrupted.
+    hint: Option<String>,
     /// Whose answer is not the record, because another stood there first.
     unwritten: Option<&'a QuestionId>,
 }
@@ -107,6 +111,12 @@ fn told(state: &GateState, gate: Option<&Gate>, asked: Asked<'_>) -> Reply {
     };
     if let Some(operation) = asked.operation {
         data["operation_id"] = json!(operation);
+    }
+    if let Some(question) = asked.question {
+        data["question_id"] = json!(question);
+    }
+    if let Some(hint) = asked.hint {
+        data["hint"] = json!(hint);
     }
     if let Some(question) = asked.unwritten {
         data["unwritten"] = json!(question);
