@@ -36,7 +36,8 @@ pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
     }
 }
 
-const DUPLICATE_KEY: &str = "duplicate_key";
+/// The code of a key that stands twice; its path is that of the key.
+pub const DUPLICATE_KEY: &str = "duplicate_key";
 const ROUNDED: &str = "json_number_rounded";
 
 /// What to do with a number that would be rounded.

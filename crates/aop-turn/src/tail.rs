@@ -5,7 +5,7 @@
 //! Does not count: an object in the middle of a line, in a quotation, in an indented block, in a fence of
 //! another language, in a fence within a fence, in a fence that is never closed, or with words after it.
 
-use aop_ask::json::{read, read_plainly};
+use aop_ask::json::{DUPLICATE_KEY, read, read_plainly};
 use serde_json::{Map, Value};
 
 /// The object at the end of a message.
@@ -18,14 +18,27 @@ pub(crate) struct Tail {
     pub(crate) whole: bool,
 }
 
-/// A key stands twice, of which only one is read, or a number would become another one: whoever wrote that has not said
-/// what was read.
+/// A key stands twice, of which only one is read, a number would become another one, or it is too deep or too large to see
+/// whether that is so: whoever wrote it has not said what was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Flaw {
     /// In words.
     pub(crate) why: String,
-    /// It is the marker that stands twice: the object may say that the work is done and that it is not.
-    pub(crate) of_marker: bool,
+    /// Where a key stands twice.
+    twice: Vec<String>,
+}
+
+impl Flaw {
+    /// Whether the object may say that the work is done and that it is not.
+    pub(crate) fn is_of_marker(&self) -> bool {
+        self.twice.iter().any(|path| path.strip_prefix('/') == Some(crate::MARKER))
+    }
+
+    /// Whether what a worker requests may be something else than was read.
+    pub(crate) fn is_of_request(&self) -> bool {
+        let says = ["/type", "/outcome", "/request", "/request/action"];
+        self.is_of_marker() || self.twice.iter().any(|path| says.contains(&path.as_str()))
+    }
 }
 
 /// The object, or in words why there is none.
@@ -84,10 +97,10 @@ fn parse(text: &str, whole: bool) -> Option<Tail> {
 
 /// What is wrong with a text that is a JSON object.
 fn flaw(text: &str) -> Option<Flaw> {
-    let why = read_plainly(text.as_bytes()).err()?;
-    let marker = format!("/{}", crate::MARKER);
-    let of_marker = read(text.as_bytes()).is_err_and(|found| found.iter().any(|flaw| flaw.path == marker));
-    Some(Flaw { why, of_marker })
+    let found = read(text.as_bytes()).err()?;
+    let why = read_plainly(text.as_bytes()).err().or_else(|| Some(found.first()?.message.clone()))?;
+    let twice = found.into_iter().filter(|flaw| flaw.code == DUPLICATE_KEY).map(|flaw| flaw.path).collect();
+    Some(Flaw { why, twice })
 }
 
 /// An open code fence, by the rules of CommonMark.
@@ -177,10 +190,12 @@ mod tests {
             ("{\"a\":[-9223372036854775809]}", false),
             ("{\"a\":1,\"a\":1,\"__SKILL_DONE__\":true,\"__SKILL_DONE__\":false}", true),
             ("{\"a\":{\"__SKILL_DONE__\":true,\"__SKILL_DONE__\":true}}", false),
+            // Nobody has looked whether anything stands twice that deep.
+            (&format!("{{\"a\":{}{}}}", "[".repeat(65), "]".repeat(65)), false),
         ] {
             for text in [object.to_owned(), format!("So:\n{object}"), format!("So:\n```json\n{object}\n```")]
             {
-                assert_eq!(flaw(&text).map(|flaw| flaw.of_marker), Some(of_marker), "{text}");
+                assert_eq!(flaw(&text).map(|flaw| flaw.is_of_marker()), Some(of_marker), "{text}");
             }
         }
         assert_eq!(flaw("{\"a\":18446744073709551615,\"b\":{\"a\":1.5e300}}"), None);

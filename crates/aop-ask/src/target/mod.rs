@@ -59,18 +59,26 @@ fn malformed(path: &str, value: &Value, wanted: &str) -> Violation {
 fn answers(reply: &Value, beside: &[&str]) -> Result<Map<String, Value>, Violation> {
     let wanted = "{\"answers\": {…}}";
     let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
-    match map.get("answers") {
-        None | Some(Value::Null) => nothing_but(map, beside, wanted).map(|()| Map::new()),
-        Some(Value::Object(answers)) => Ok(answers.clone()),
-        Some(other) => Err(malformed("/answers", other, wanted)),
-    }
+    wrapped(map, "answers", beside, wanted)
 }
 
-/// Refuses a reply without its wrapper that says something all the same: answers that stand bare would be lost.
-fn nothing_but(map: &Map<String, Value>, known: &[&str], wanted: &str) -> Result<(), Violation> {
-    match map.iter().find(|(key, value)| !known.contains(&key.as_str()) && !is_blank(value)) {
-        None => Ok(()),
-        Some((key, value)) => Err(malformed(&join("", key), value, wanted)),
+/// What a reply has in its wrapper. One that has nothing there and says something beside it is refused: answers that stand
+/// bare would be lost.
+fn wrapped(
+    map: &Map<String, Value>,
+    wrapper: &str,
+    beside: &[&str],
+    wanted: &str,
+) -> Result<Map<String, Value>, Violation> {
+    let said = match map.get(wrapper) {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(said)) => said.clone(),
+        Some(other) => return Err(malformed(&join("", wrapper), other, wanted)),
+    };
+    let is_known = |key: &str| key == wrapper || beside.contains(&key);
+    match map.iter().find(|(key, value)| !is_known(key) && !is_blank(value)) {
+        Some((key, value)) if said.values().all(is_blank) => Err(malformed(&join("", key), value, wanted)),
+        Some(_) | None => Ok(said),
     }
 }
 

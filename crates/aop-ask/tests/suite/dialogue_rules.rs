@@ -576,8 +576,11 @@ fn answers_without_the_wrapper_of_their_tool_are_refused_and_not_dropped_in_sile
     for (target, reply) in [
         (Target::ClaudeCode, json!({text: "Web"})),
         (Target::ClaudeCode, json!({"questions": [], "answers": null, text: "Web"})),
+        (Target::ClaudeCode, json!({"answers": {text: " "}, text: "Web"})),
         (Target::Codex, json!({"platform": {"answers": ["Web"]}})),
+        (Target::Codex, json!({"answers": {}, "platform": {"answers": ["Web"]}})),
         (Target::Elicitation, json!({"action": "accept", "platform": "Web"})),
+        (Target::Elicitation, json!({"action": "accept", "content": {}, "platform": "Web"})),
         (Target::Elicitation, json!({"action": "accept", "content": null, "answer": {"platform": "Web"}})),
     ] {
         let mut dialogue = start(&optional, target);

@@ -3,7 +3,7 @@
 use super::{Ask, record::with_record_fields};
 use crate::interaction::{Interaction, InteractionId};
 use crate::native::non_blank;
-use crate::tail::{Flaw, Tail};
+use crate::tail::Tail;
 use serde_json::{Map, Value};
 
 /// What an object at the end of a message says.
@@ -27,15 +27,17 @@ pub(crate) enum Payload {
 /// to be: an ask, also where it cannot be told whether it is one.
 pub(crate) fn read_tail(tail: &Tail, attempt: u32) -> Payload {
     let payload = read_payload(&tail.object, attempt);
-    let Some(Flaw { why, of_marker }) = &tail.flaw else { return payload };
+    let Some(flaw) = &tail.flaw else { return payload };
     match payload {
-        Payload::Done(_) if !of_marker => Payload::Unreadable(why.clone()),
+        Payload::Done(_) if !flaw.is_of_marker() => Payload::Unreadable(flaw.why.clone()),
+        // It asks nothing whatever else stands in it.
+        Payload::UnknownRequest(_) if !flaw.is_of_request() => payload,
         Payload::Other => Payload::Other,
         Payload::Done(_)
         | Payload::Unreadable(_)
         | Payload::Ask(_)
         | Payload::MalformedAsk(_)
-        | Payload::UnknownRequest(_) => Payload::MalformedAsk(why.clone()),
+        | Payload::UnknownRequest(_) => Payload::MalformedAsk(flaw.why.clone()),
     }
 }
 

@@ -2,7 +2,7 @@
 //! `<id>__other`; ids never hold two underscores in a row, so the name is free. Defaults are only described:
 //! a prefilled field could be sent off unread, and silence is no consent.
 
-use super::{Heard, ask_again, malformed, members, nothing_but, stranger};
+use super::{Heard, ask_again, malformed, members, stranger, wrapped};
 use crate::dialogue::Protocol;
 use crate::dialogue::ask::{Ask, Item, Mode, Said};
 use crate::is_blank;
@@ -84,14 +84,9 @@ fn title_of(item: &Item) -> String {
 pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation> {
     let wanted = "{\"action\": \"accept|decline|cancel\", \"content\": {…}}";
     let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
-    let mut content = match (map.get("action").and_then(Value::as_str), map.get("content")) {
-        (Some("decline" | "cancel"), _) => return Ok(Heard::Escaped),
-        (Some("accept"), None | Some(Value::Null)) => {
-            nothing_but(map, &["action", "_meta"], wanted)?;
-            Map::new()
-        }
-        (Some("accept"), Some(Value::Object(content))) => content.clone(),
-        (Some("accept"), Some(other)) => return Err(malformed("/content", other, wanted)),
+    let mut content = match map.get("action").and_then(Value::as_str) {
+        Some("decline" | "cancel") => return Ok(Heard::Escaped),
+        Some("accept") => wrapped(map, "content", &["action", "_meta"], wanted)?,
         _ => return Err(malformed("/action", map.get("action").unwrap_or(&Value::Null), wanted)),
     };
     let mut said = Vec::with_capacity(asks.len());

@@ -326,6 +326,22 @@ fn what_is_read_otherwise_than_it_was_written_is_no_result_and_no_question() {
                 interactive(),
                 Error("ASK_USER_PAYLOAD_INVALID"),
             ),
+            of(
+                "a number beside an unknown action, which asks nothing either way",
+                "{\"type\":\"REQUEST\",\"request\":{\"action\":\"fly\",\"to\":123456789012345678901}}",
+                interactive(),
+                Ask("{\"type\":\"REQUEST\",\"request\":{\"action\":\"fly\",\"to\":123456789012345678901}}"),
+            ),
+            of(
+                "so deep that nobody saw the marker twice",
+                &format!(
+                    "{{\"__SKILL_DONE__\":false,\"message\":\"May I?\",\"x\":{}{},\"__SKILL_DONE__\":true}}",
+                    "[".repeat(70),
+                    "]".repeat(70)
+                ),
+                interactive(),
+                Error("OUTPUT_SCHEMA_INVALID"),
+            ),
         ]
     };
     check([ClaudeCode, Codex, Gemini, Iflow].into_iter().flat_map(rows).collect());
