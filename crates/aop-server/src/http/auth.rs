@@ -61,15 +61,14 @@ impl Signed {
         self.session.is_some()
     }
 
-    /// Whether the session has not ended, and the token been neither revoked nor outlived meanwhile. One that cannot be
-    /// looked up is not good.
-    pub(crate) async fn still_good(&self, app: &App) -> bool {
+    /// Whether the session has not ended, and the token been neither revoked nor outlived meanwhile.
+    pub(crate) async fn still_good(&self, app: &App) -> Result<bool, Refusal> {
         if self.session.as_ref().is_some_and(|id| !app.sessions.is_open(id)) {
-            return false;
+            return Ok(false);
         }
         match &self.token_id {
-            Some(id) => tokens::still_good(app.service.store.as_ref(), id).await.unwrap_or(false),
-            None => true,
+            Some(id) => tokens::still_good(app.service.store.as_ref(), id).await,
+            None => Ok(true),
         }
     }
 
@@ -93,9 +92,8 @@ impl FromRequestParts<Shared> for Signed {
         if let Some(token) = value.and_then(token) {
             return named(app, token).await?.ok_or_else(|| app.failures.count(peer(parts)).into());
         }
-        let Some(session) = session(app, &parts.headers).await? else {
-            return Err(value.map_or_else(nobody, |_| app.failures.count(peer(parts))).into());
-        };
+        // A credential for somebody else, a proxy in front of this, is no guess at ours.
+        let Some(session) = session(app, &parts.headers).await? else { return Err(nobody().into()) };
         let changes = !matches!(parts.method, Method::GET | Method::HEAD);
         let csrf = parts.headers.get(CSRF_HEADER).and_then(|value| value.to_str().ok());
         if changes && !csrf.is_some_and(|csrf| same(&session.csrf, csrf)) {

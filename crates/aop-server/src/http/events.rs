@@ -111,10 +111,10 @@ struct Follower {
 }
 
 impl Follower {
-    /// Looks whether whoever follows may still do so.
+    /// Looks whether whoever follows may still do so. While that cannot be looked up, nobody may: they come back.
     async fn check(&mut self) -> bool {
         self.checked = Instant::now();
-        self.signed.still_good(&self.app).await
+        self.signed.still_good(&self.app).await.unwrap_or(false)
     }
 
     /// The next bytes to send; `None` ends the connection, and the client comes back with what it saw last.

@@ -206,7 +206,7 @@ async fn wait(
     let wait = Wait { service: &app.service, closed: &app.stopping, patience };
     let question = wait.until_closed(&question).await?;
     // Whose token was taken back meanwhile is told nothing; it was no guess, and is not counted as one.
-    if !signed.still_good(&app).await {
+    if !signed.still_good(&app).await? {
         return Err(outlived().into());
     }
     Ok(tagged(&question, &Envelope::success(&question)))

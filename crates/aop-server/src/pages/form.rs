@@ -182,7 +182,7 @@ impl Form {
     /// The answer as far as it was given; `None` when it cannot be told what is meant, and the fields say why.
     pub(crate) fn answer(&mut self) -> Option<Value> {
         if let Some(words) = self.words.as_ref().filter(|words| !is_blank(words)) {
-            if self.fields.iter().any(|field| field.is_filled() || field.other_chosen) {
+            if self.fields.iter().any(Field::is_filled) {
                 self.error = Some(
                     "You filled in fields and also answered in your own words. Clear one of the two, so that it is \
                      plain which one counts."

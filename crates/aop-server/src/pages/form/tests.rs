@@ -108,7 +108,14 @@ fn something_else_without_a_text_is_asked_about_and_never_taken_for_no_answer() 
     let mut card = spec();
     card["spec"]["questions"][0]["allow_other"] = json!(true);
     card["interaction"] = json!({"prompt": "p"});
-    let (form, answer) = answered(card, &[("words", "x"), ("f0", "other")]);
+    let (form, answer) = answered(card.clone(), &[("words", "x"), ("f0", "other")]);
+    assert_eq!(
+        answer,
+        Some(json!("x")),
+        "it can be chosen and not be taken back: own words are the answer then"
+    );
+    assert!(form.error.is_none());
+    let (form, answer) = answered(card, &[("words", "x"), ("f0", "other"), ("f0.text", "y")]);
     assert!(answer.is_none() && form.error.is_some(), "which of the two counts is not plain");
 }
 
