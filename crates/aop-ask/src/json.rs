@@ -19,20 +19,15 @@ const MAX_DEPTH: usize = 64;
 /// # Errors
 /// Why it is no JSON, which key stands twice, or which number would be rounded, in one sentence.
 pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
-    let violations = match read(bytes) {
+    // The parser has a limit of its own for how deep it goes: nothing stands where nobody has looked.
+    let violations = match walked(bytes, usize::MAX) {
         Ok(value) => return Ok(value),
         Err(violations) => violations,
     };
     match violations.into_iter().find(|found| matches!(found.code, DUPLICATE_KEY | ROUNDED)) {
         Some(found) if found.code == ROUNDED => Err(format!("{}; {}", found.message, found.hint)),
         Some(twice) => Err(twice.message),
-        None => {
-            let value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-            match rounded(bytes) {
-                Some(number) => Err(format!("{}; {AS_TEXT}", inexact(number))),
-                None => Ok(value),
-            }
-        }
+        None => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
     }
 }
 
@@ -118,7 +113,13 @@ pub fn read(bytes: &[u8]) -> Result<Value, Vec<Violation>> {
         );
         return Err(report.into_violations());
     }
-    let mut walk = Walk { depth: 0, too_deep: false, large: false, twice: Vec::new() };
+    walked(bytes, MAX_DEPTH)
+}
+
+/// Parses a document of any size that nests at most so deep.
+fn walked(bytes: &[u8], deepest: usize) -> Result<Value, Vec<Violation>> {
+    let mut report = Report::default();
+    let mut walk = Walk { depth: 0, deepest, too_deep: false, large: false, twice: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = (Node { walk: &mut walk }).deserialize(&mut deserializer);
     let value = value.and_then(|value| deserializer.end().map(|()| value));
@@ -181,6 +182,7 @@ fn too_deep() -> Vec<Violation> {
 /// are only put together while the recursion unwinds from one.
 struct Walk {
     depth: usize,
+    deepest: usize,
     too_deep: bool,
     /// Whether a number was read that may have been rounded.
     large: bool,
@@ -191,7 +193,7 @@ struct Walk {
 impl Walk {
     fn enter<E: serde::de::Error>(&mut self) -> Result<(), E> {
         self.depth += 1;
-        if self.depth > MAX_DEPTH {
+        if self.depth > self.deepest {
             self.too_deep = true;
             return Err(E::custom("too deep"));
         }
@@ -333,6 +335,24 @@ mod tests {
         let violations = read(br#"{"a":[{"x":1,"x":2}],"b/c":1,"b/c":1}"#).unwrap_err();
         let paths: Vec<_> = violations.iter().map(|violation| violation.path.as_str()).collect();
         assert_eq!(paths, ["/a/0/x", "/b~1c"]);
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_seen_wherever_a_plain_document_has_it() {
+        let (deep, ends) = ("[".repeat(90), "]".repeat(90));
+        for text in [
+            format!(r#"{{"may":false,"x":{deep}{ends},"may":true}}"#),
+            format!(r#"{{"x":{deep}{{"may":false,"may":true}}{ends}}}"#),
+            format!(r#"{{"may":false,"may":true,"x":"{}"}}"#, " ".repeat(MAX_BYTES)),
+        ] {
+            assert_eq!(
+                read_plainly(text.as_bytes()).unwrap_err(),
+                "the key \"may\" stands twice in one object"
+            );
+        }
+        let text = format!(r#"{{"may":true,"x":{deep}{ends}}}"#);
+        assert_eq!(read_plainly(text.as_bytes()).unwrap()["may"], json!(true));
+        assert!(read_plainly("[".repeat(10_000).as_bytes()).unwrap_err().contains("recursion limit"));
     }
 
     #[test]

@@ -56,15 +56,16 @@ fn malformed(path: &str, value: &Value, wanted: &str) -> Violation {
 
 /// The member `answers` of a reply; absent or null means that nothing was answered. `beside` names the other members that
 /// the tool has.
-fn answers(reply: &Value, beside: &[&str]) -> Result<Map<String, Value>, Violation> {
+fn answers(asks: &[Ask<'_>], reply: &Value, beside: &[&str]) -> Result<Map<String, Value>, Violation> {
     let wanted = "{\"answers\": {…}}";
     let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
-    wrapped(map, "answers", beside, wanted)
+    wrapped(asks, map, "answers", beside, wanted)
 }
 
-/// What a reply has in its wrapper. One that has nothing there and says something beside it is refused: answers that stand
-/// bare would be lost.
+/// What a reply has in its wrapper. One that has nothing there and says something beside it is refused, and so is one that
+/// answers what was asked beside it: answers that stand bare would be lost.
 fn wrapped(
+    asks: &[Ask<'_>],
     map: &Map<String, Value>,
     wrapper: &str,
     beside: &[&str],
@@ -76,9 +77,14 @@ fn wrapped(
         Some(other) => return Err(malformed(&join("", wrapper), other, wanted)),
     };
     let is_known = |key: &str| key == wrapper || beside.contains(&key);
-    match map.iter().find(|(key, value)| !is_known(key) && !is_blank(value)) {
-        Some((key, value)) if said.values().all(is_blank) => Err(malformed(&join("", key), value, wanted)),
-        Some(_) | None => Ok(said),
+    let is_asked = |key: &str| {
+        asks.iter().any(|ask| [ask.question.id(), ask.question.question(), ask.text.as_str()].contains(&key))
+    };
+    let is_empty = said.values().all(is_blank);
+    let lost = |key: &str| !is_known(key) && (is_empty || is_asked(key));
+    match map.iter().find(|(key, value)| lost(key) && !is_blank(value)) {
+        Some((key, value)) => Err(malformed(&join("", key), value, wanted)),
+        None => Ok(said),
     }
 }
 

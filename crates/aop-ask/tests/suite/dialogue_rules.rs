@@ -602,6 +602,29 @@ fn answers_without_the_wrapper_of_their_tool_are_refused_and_not_dropped_in_sile
 }
 
 #[test]
+fn an_answer_beside_the_wrapper_that_holds_the_others_is_refused_as_well() {
+    let mut both = with(&platform(), "/questions/0/required", Some(json!(false)));
+    let second = json!({"id": "size", "header": "Size", "question": "How long?", "kind": "free_text", "required": false});
+    both["questions"].as_array_mut().unwrap().push(second);
+    let text = "Which platform do you write for?";
+    for (target, reply) in [
+        (Target::ClaudeCode, json!({"answers": {text: "Web"}, "size": "long"})),
+        (
+            Target::Codex,
+            json!({"answers": {"platform": {"answers": ["Web"]}}, "size": {"answers": ["long"]}}),
+        ),
+        (Target::Elicitation, json!({"action": "accept", "content": {"platform": "Web"}, "size": "long"})),
+    ] {
+        let mut dialogue = start(&both, target);
+        assert_eq!(dialogue.reply(&reply).unwrap_err().path, "/size", "{target:?} {reply}");
+    }
+    // What the tool may have beside its wrapper one day is no answer.
+    let mut dialogue = start(&both, Target::Codex);
+    dialogue.reply(&json!({"answers": {"platform": {"answers": ["Web"]}}, "took_ms": 7})).unwrap();
+    assert_eq!(ended(&dialogue), json!({"platform": "Web"}));
+}
+
+#[test]
 fn a_dialogue_survives_being_written_down_half_way() {
     let mut dialogue = start(&choice("multi_choice", &["A", "B", "C", "D", "E"], json!({})), Target::Codex);
     for answer in ["C … D", "D", "Add another"] {

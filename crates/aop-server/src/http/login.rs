@@ -69,7 +69,9 @@ async fn try_sign_in(app: &Arc<App>, request: Request) -> Result<Response, Troub
         Err(refusal) => {
             let status = StatusCode::from_u16(refusal.code.http_status()).unwrap_or(StatusCode::UNAUTHORIZED);
             let page = page(app, &Link { token: None, next }, Some(&refusal));
-            return Ok((status, Html(page)).into_response());
+            let mut response = (status, Html(page)).into_response();
+            super::reply::tell_when(&refusal, response.headers_mut());
+            return Ok(response);
         }
     };
     let cookie = app.sessions.open(name, token_id)?;

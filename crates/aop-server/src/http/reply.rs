@@ -2,7 +2,7 @@
 
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
@@ -48,17 +48,19 @@ impl IntoResponse for Refused {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = json(status, self.refusal.to_json().to_string());
         let headers = response.headers_mut();
-        match self.refusal.code {
-            ErrorCode::Unauthenticated => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"aop\""));
-            }
-            ErrorCode::RateLimited => {
-                let seconds = self.refusal.facts.get("retry_after_s").and_then(Value::as_u64);
-                headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.unwrap_or(60)));
-            }
-            _ => {}
+        if self.refusal.code == ErrorCode::Unauthenticated {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"aop\""));
         }
+        tell_when(&self.refusal, headers);
         response
+    }
+}
+
+/// Says for how long whoever comes too often is not listened to.
+pub(super) fn tell_when(refusal: &Refusal, headers: &mut HeaderMap) {
+    if refusal.code == ErrorCode::RateLimited {
+        let seconds = refusal.facts.get("retry_after_s").and_then(Value::as_u64);
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.unwrap_or(60)));
     }
 }
 

@@ -21,7 +21,8 @@ use rmcp::RoleServer;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ProtocolVersion, ServerRequest};
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,29 +36,40 @@ const SCHEMA: usize = 2_000;
 /// Tells the replies of this process apart.
 static REPLIES: AtomicU64 = AtomicU64::new(0);
 
-/// Questions whose form is on display, or was declined and is not shown again.
+/// Questions whose form is on display, or was declined (`true`) and is not shown again.
 #[derive(Default)]
-pub(super) struct Forms(Mutex<HashSet<QuestionId>>);
+pub(super) struct Forms(Mutex<HashMap<QuestionId, bool>>);
 
 impl Forms {
-    fn set(&self) -> MutexGuard<'_, HashSet<QuestionId>> {
-        // A set of ids is whole after any panic.
+    fn map(&self) -> MutexGuard<'_, HashMap<QuestionId, bool>> {
+        // A map of ids is whole after any panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is on display from now on, unless it is already or was declined.
+    fn open(&self, id: &QuestionId) -> bool {
+        match self.map().entry(id.clone()) {
+            Entry::Vacant(place) => {
+                place.insert(false);
+                true
+            }
+            Entry::Occupied(_) => false,
+        }
     }
 
     /// It was declined.
     fn close(&self, id: &QuestionId) {
-        self.set().insert(id.clone());
+        self.map().insert(id.clone(), true);
     }
 
-    /// It is on display no more, and the next call shows it again.
+    /// It is on display no more, and the next call shows it again, unless it was declined.
     fn free(&self, id: &QuestionId) {
-        self.set().remove(id);
+        self.map().retain(|other, is_declined| *is_declined || other != id);
     }
 
     /// Whether it is not shown now.
     pub(super) fn is_closed(&self, id: &QuestionId) -> bool {
-        self.set().contains(id)
+        self.map().contains_key(id)
     }
 }
 
@@ -136,7 +148,7 @@ impl Handler {
     /// declined.
     fn offer(&self, asked: &Question, context: &RequestContext<RoleServer>) -> Option<Form> {
         let form = self.form(asked, context)?;
-        self.memory.forms.set().insert(asked.id.clone()).then_some(form)
+        self.memory.forms.open(&asked.id).then_some(form)
     }
 
     /// The form of an open question, for the client of whoever asked it.
@@ -243,8 +255,12 @@ fn all_of_it(asked: &Asked, message: &str, again: Option<&str>) -> String {
         true => format!("{name}:\n{text}"),
         false => format!("{name}: {text}"),
     });
-    let schema = asked.expected_answer.as_ref().and_then(|expected| expected.schema.as_ref());
-    let schema = schema.map(|schema| {
+    // An engine's own interaction takes any text.
+    let is_held = |kind| {
+        asked.interaction.is_none() || !matches!(kind, AnswerKind::SingleChoice | AnswerKind::FreeText)
+    };
+    let expected = asked.expected_answer.as_ref().filter(|expected| is_held(expected.kind));
+    let schema = expected.and_then(|expected| expected.schema.as_ref()).map(|schema| {
         format!(
             "The answer has to satisfy this schema: {}",
             words::cut(&visible(&schema.to_string()), SCHEMA)

@@ -144,7 +144,9 @@ impl Form {
                 let choices = expected.choices.iter().flatten();
                 field.options = choices.map(|label| Choice::new(label, expected.default.as_ref())).collect();
                 field.allow_other = expected.allow_other == Some(true) || (open && field.shape == Shape::One);
-                field.schema = expected.schema.as_ref().map(|schema| format!("{schema:#}"));
+                // An engine's own interaction takes any text.
+                let schema = expected.schema.as_ref().filter(|_| !open || field.shape != Shape::Text);
+                field.schema = schema.map(|schema| format!("{schema:#}"));
                 words = (open && !matches!(field.shape, Shape::One | Shape::Text)).then(String::new);
             }
             None => {

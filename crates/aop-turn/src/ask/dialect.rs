@@ -32,9 +32,10 @@ pub(crate) fn read_tail(tail: &Tail, attempt: u32) -> Payload {
         Payload::Done(_) if !flaw.is_of_marker() => Payload::Unreadable(flaw.why.clone()),
         // It asks nothing whatever else stands in it.
         Payload::UnknownRequest(_) if !flaw.is_of_request() => payload,
-        Payload::Other => Payload::Other,
+        Payload::Other if !flaw.is_of_marker() => payload,
         Payload::Done(_)
         | Payload::Unreadable(_)
+        | Payload::Other
         | Payload::Ask(_)
         | Payload::MalformedAsk(_)
         | Payload::UnknownRequest(_) => Payload::MalformedAsk(flaw.why.clone()),

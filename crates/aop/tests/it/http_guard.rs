@@ -419,6 +419,8 @@ fn wrong_credentials_are_soon_not_listened_to_and_right_ones_always() {
     let form = ("Content-Type", "application/x-www-form-urlencoded");
     let limited = server.request("POST", "/login", &[form], "token=wrong");
     assert_eq!((limited.status, limited.header("set-cookie")), (429, None));
+    let seconds = limited.header("retry-after").expect("also a person who signs in is told for how long");
+    assert!(limited.body.contains(&format!("wait {seconds} seconds")), "{limited:?}");
     server.get("/api/v1/questions").data();
 }
 

@@ -133,6 +133,21 @@ fn what_a_form_accepts_and_is_no_answer_is_asked_again_with_the_reason() {
 }
 
 #[test]
+fn a_form_names_no_schema_that_no_text_is_held_to() {
+    let project = Project::with_feature();
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Client::start_with(&project, &["--feature-id", "shop"], &[], &capabilities);
+    let mut open = ticket();
+    open["interaction"] = json!({"interaction_id": 1, "prompt": "Which ticket?", "kind": "open_text"});
+    let id = client.data("feature.question_create", &open)["question_id"].clone();
+    let call = client.begin_call("await_answer", &json!({"question_id": id}));
+    let shown = form_before_the_end_of(&mut client, call);
+    assert_eq!(shown["params"]["message"], "Which ticket?");
+    reply(&mut client, &shown, &accepted("the one of yesterday"));
+    assert_eq!(envelope(&client.answer_to(call))["data"]["answer"], "the one of yesterday");
+}
+
+#[test]
 fn what_a_stateless_form_accepts_and_is_no_answer_is_asked_again_with_the_reason() {
     let project = Project::with_feature();
     let mut client = Client::connect(&mut project.command(&["mcp", "--feature-id", "shop"]));
@@ -319,7 +334,9 @@ fn a_stateless_form_that_was_lost_comes_back_with_the_same_call_until_it_is_decl
         let call = stateless(&mut client, wait.clone());
         assert_eq!(client.answer_to(call)["result"], shown);
     }
-    for call in [&form_reply(&state, json!({"action": "decline"})), &again, &wait] {
+    let no_reply = form_reply(&state, json!({"action": "accept", "content": {"answer": 7}}));
+    // Once it was declined, what is no reply brings it back no more.
+    for call in [&form_reply(&state, json!({"action": "decline"})), &again, &no_reply, &again, &wait] {
         let call = stateless(&mut client, call.clone());
         let told = envelope(&client.answer_to(call))["data"].clone();
         assert_eq!((&told["status"], &told["question_id"]), (&json!("pending"), &state));

@@ -28,7 +28,7 @@ fn question(ask: &Ask<'_>) -> Value {
 /// What `{"answers": {"<question text>": "<label or text>"}}` says.
 pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
     let (mut answers, mut notes) =
-        (answers(reply, &["questions", "annotations", "response"])?, notes(reply)?);
+        (answers(asks, reply, &["questions", "annotations", "response"])?, notes(reply)?);
     let mut said = Vec::with_capacity(asks.len());
     for ask in asks {
         let answer = take(&mut answers, asks, ask).map_or(Ok(Said::Nothing), |value| one(ask, &value))?;

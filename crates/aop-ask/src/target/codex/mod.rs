@@ -29,7 +29,7 @@ fn question(ask: &Ask<'_>) -> Value {
 
 /// What `{"answers": {"<id>": {"answers": ["…"]}}}` says.
 pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
-    let mut answers = answers(reply, &[])?;
+    let mut answers = answers(asks, reply, &[])?;
     let mut said = Vec::with_capacity(asks.len());
     for ask in asks {
         let value = answers.shift_remove(ask.question.id());

@@ -57,6 +57,21 @@ fn nothing_typed_is_no_answer_whatever_the_question_takes() {
 }
 
 #[test]
+fn a_page_names_no_schema_that_no_text_is_held_to() {
+    let schema = json!({"pattern": "^T-"});
+    for (kind, open, shown) in
+        [("free_text", false, true), ("free_text", true, false), ("json", false, true), ("json", true, true)]
+    {
+        let mut question = json!({"expected_answer": {"kind": kind, "schema": schema}});
+        if open {
+            question["interaction"] = json!({"prompt": "p"});
+        }
+        let (form, _) = answered(question, &[]);
+        assert_eq!(form.fields[0].schema.is_some(), shown, "{kind} {open}");
+    }
+}
+
+#[test]
 fn a_form_is_a_mapping_of_what_was_filled_in() {
     let typed = [("f0", "0"), ("f1", "0"), ("f1.text", "w"), ("f2.secret", "s3cret")];
     assert_eq!(answered(spec(), &typed).1, Some(json!({"db": "A", "on": ["x, y", "w"], "key": "s3cret"})));

@@ -284,6 +284,12 @@ fn what_is_read_otherwise_than_it_was_written_is_no_result_and_no_question() {
                 Error("ASK_USER_PAYLOAD_INVALID"),
             ),
             of(
+                "a marker of which the one that is read is neither",
+                "{\"__SKILL_DONE__\":true,\"message\":\"Done.\",\"__SKILL_DONE__\":null}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
+            of(
                 "both in auto mode",
                 "{\"__SKILL_DONE__\":false,\"message\":\"May I?\",\"__SKILL_DONE__\":true}",
                 auto(),
