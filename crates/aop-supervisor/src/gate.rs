@@ -126,6 +126,17 @@ pub async fn keep_answer(
     Ok(kept)
 }
 
+/// Has the store forget the secrets of the answer whose record stands there: whoever wrote it may have been killed before.
+pub async fn forget_written(store: &dyn Store, gate: &Gate, standing: &[u8]) -> Result<(), Refusal> {
+    let kept = store.document(Shelf::Results, answer_key(gate)).await?;
+    for kept in kept.map_or_else(Vec::new, unfold) {
+        if kept["sha256"] == hex(standing) {
+            store.forget(QuestionId::parse(kept["question_id"].as_str().unwrap_or_default())?).await?;
+        }
+    }
+    Ok(())
+}
+
 /// An answer to a gate whose record is to be written.
 #[derive(Debug)]
 pub struct KeptAnswer {

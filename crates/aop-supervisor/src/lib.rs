@@ -32,7 +32,7 @@ mod turn;
 mod unawaited;
 
 pub use check::CheckReport;
-pub use gate::{KeptAnswer, answer_record, keep_answer};
+pub use gate::{KeptAnswer, answer_record, forget_written, keep_answer};
 pub use git::{Git, GitError, end_running_gits};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge, unfinished_merges};

@@ -155,7 +155,8 @@ impl Git {
     /// file of the work itself.
     pub(super) async fn raw(&self, folder: &Path, ask: &[&str]) -> Result<Vec<Change>, GitError> {
         const ALL: &[&str] = &["-z", "--raw", "--no-renames", "--ignore-submodules=none"];
-        let said = self.bytes(folder, &[&ask[..1], ALL, &ask[1..]].concat()).await?;
+        // No file is asked for: one that is called HEAD would make that word ambiguous.
+        let said = self.bytes(folder, &[&ask[..1], ALL, &ask[1..], &["--"]].concat()).await?;
         let mut fields = names(&said);
         let mut changes = Vec::new();
         // `:100644 160000 1234 5678 T`, then the name.

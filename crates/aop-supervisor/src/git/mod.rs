@@ -292,7 +292,7 @@ mod tests {
     use super::{Git, GitError};
     use aop_kernel::ids::FeatureId;
     use std::path::{Path, PathBuf};
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     pub(super) fn git(folder: &Path, args: &[&str]) -> String {
         let mut git = Command::new("git");
@@ -364,6 +364,23 @@ mod tests {
         project.commit_all(&id, "third").await.unwrap();
         let all = git(dir.path(), &["ls-tree", "-r", "--name-only", "aop/checkout"]);
         assert_eq!(all, "inside/new\ninside/old\noutside/new\noutside/old");
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), Vec::<String>::new());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_called_like_the_head_is_committed_and_merged_like_any_other() {
+        let (dir, project, id) = project();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        for text in ["first", "second"] {
+            std::fs::write(worktree.join("HEAD"), text).unwrap();
+            let commit = project.commit_all(&id, text).await.unwrap();
+            let merge = project.prepare_merge(&commit, "merge").await.unwrap();
+            project.check_submodules(&id, &merge).await.unwrap();
+            assert_eq!(project.clear_torn(&merge).await.unwrap(), Vec::<PathBuf>::new());
+            project.can_move_to(&merge).await.unwrap();
+            project.fast_forward("main", &merge, Stdio::null()).await.unwrap();
+            assert_eq!(std::fs::read_to_string(dir.path().join("HEAD")).unwrap(), text);
+        }
         assert_eq!(project.remove_worktree(&id).await.unwrap(), Vec::<String>::new());
     }
 

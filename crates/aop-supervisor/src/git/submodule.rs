@@ -62,11 +62,7 @@ impl Git {
         let mut submodules = Vec::new();
         find(&own, PathBuf::new(), &mut submodules);
         // Those that were made in the worktree have their repository within.
-        let listed = self.bytes(worktree, &["ls-files", "--stage", "-z"]).await?;
-        let listed =
-            names(&listed).map(OsStr::as_bytes).filter(|entry| entry.starts_with(GITLINK.as_bytes()));
-        for name in listed.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1)) {
-            let name = PathBuf::from(OsStr::from_bytes(name));
+        for name in self.submodule_places(worktree).await? {
             let folder = worktree.join(&name).join(".git");
             if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                 submodules.push(Submodule { name, folder });
@@ -81,6 +77,30 @@ impl Git {
         Ok(ahead)
     }
 
+    /// What stands where a submodule is not checked out, as in every new worktree. Git commits none of it, and says nothing.
+    pub(super) async fn files_for_submodules(&self, worktree: &Path) -> Result<Vec<String>, GitError> {
+        let mut files = Vec::new();
+        for name in self.submodule_places(worktree).await? {
+            let folder = worktree.join(&name);
+            if folder.join(".git").exists() {
+                continue;
+            }
+            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            files.extend(entries.map(|entry| name.join(entry.file_name()).display().to_string()));
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Where a worktree has submodules, whether they are there or not.
+    async fn submodule_places(&self, worktree: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let listed = self.bytes(worktree, &["ls-files", "--stage", "-z"]).await?;
+        let listed =
+            names(&listed).map(OsStr::as_bytes).filter(|entry| entry.starts_with(GITLINK.as_bytes()));
+        let places = listed.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1));
+        Ok(places.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
+    }
+
     async fn is_ahead(&self, submodule: &Submodule) -> Result<bool, GitError> {
         let within = |folder: &Path, args: &[&str]| {
             let mut all = vec!["--git-dir".into(), folder.as_os_str().to_owned()];
@@ -92,7 +112,7 @@ impl Git {
         // Tags come from the remote too.
         let mut args = vec!["rev-list", "--exclude=refs/tags/*", "--glob=refs/*"];
         args.extend((!is_released).then_some("HEAD"));
-        args.extend(["--not", "--remotes"]);
+        args.extend(["--not", "--remotes", "--"]);
         let Ok(commits) = self.bytes(&self.root, &within(&submodule.folder, &args)).await else {
             return Ok(true);
         };
@@ -116,7 +136,7 @@ impl Git {
         let tags = ask(&["for-each-ref", "--count=1", "--contains", commit, "refs/tags"]).await;
         let commit = ask(&["rev-parse", "--verify", commit]).await;
         // What the head was at, and how it came there.
-        let moves = ask(&["log", "--walk-reflogs", "--format=%H %gs", "HEAD"]).await;
+        let moves = ask(&["log", "--walk-reflogs", "--format=%H %gs", "HEAD", "--"]).await;
         let (Some(tags), Some(commit), Some(moves)) = (tags, commit, moves) else { return false };
         let moves = moves.lines().filter_map(|line| line.split_once(' '));
         let mut to_it = moves.filter(|(to, _)| *to == commit.trim()).map(|(_, how)| how);
@@ -220,6 +240,18 @@ mod tests {
             assert_eq!(project.commit_all(&id, "built").await.unwrap(), before, "there is nothing to commit");
         }
         assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub"], "it is not lost");
+    }
+
+    #[tokio::test]
+    async fn what_stands_where_a_submodule_is_not_checked_out_keeps_its_worktree() {
+        let (_remote, _dir, project, _, _) = with_submodule().await;
+        let id = FeatureId::parse("search").unwrap();
+        let worktree = project.ensure_worktree(&id).await.unwrap();
+        write(&worktree.join("sub"), "new", "text");
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub/new"], "git says nothing of it");
+        std::fs::remove_file(worktree.join("sub/new")).unwrap();
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
     }
 
     #[tokio::test]

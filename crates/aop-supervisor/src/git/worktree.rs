@@ -128,6 +128,10 @@ impl Git {
             if !self.branch_contains(&Git::branch(feature), &head).await {
                 return Ok(vec![format!("commit {head}")]);
             }
+            let files = self.files_for_submodules(&path).await?;
+            if !files.is_empty() {
+                return Ok(files);
+            }
             let ahead = self.submodules_ahead(&path).await?;
             if !ahead.is_empty() {
                 let of = ahead.join(", ");

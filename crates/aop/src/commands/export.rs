@@ -188,15 +188,21 @@ fn replaceable(output: &Path) -> Result<(), Refusal> {
 /// An export never takes the place of what a project lives on: its store, or its settings.
 fn foreign(project: &Project, output: &Path, folder: &Path) -> Result<(), Refusal> {
     // A folder that is not there is told when something is written into it.
-    let Ok(folder) = folder.canonicalize() else { return Ok(()) };
+    let Ok(real) = folder.canonicalize() else { return Ok(()) };
     let is = |name: &OsStr, own: &str| name.eq_ignore_ascii_case(own);
+    // A .aop may be a link, and what it leads to may be called anything.
+    let within = |place: &Path| place.canonicalize().is_ok_and(|place| real.starts_with(place));
+    let is_named = |place: &Path| place.file_name().is_some_and(|name| is(name, AOP_DIR));
+    let is_kept = within(&project.dir())
+        || real.ancestors().any(is_named)
+        || folder.ancestors().any(|place| is_named(place) && within(place));
     let settings = project.root.join(SETTINGS).canonicalize();
     let are_settings = settings
         .is_ok_and(|settings| output.canonicalize().is_ok_and(|file| file == settings))
-        || output.file_name().is_some_and(|name| is(name, SETTINGS)) && folder.join(AOP_DIR).is_dir();
+        || output.file_name().is_some_and(|name| is(name, SETTINGS)) && real.join(AOP_DIR).is_dir();
     let what = if are_settings {
         "holds the settings of a project"
-    } else if folder.components().any(|part| is(part.as_os_str(), AOP_DIR)) {
+    } else if is_kept {
         "is in a .aop folder, which holds what a project lives on"
     } else {
         return Ok(());

@@ -171,6 +171,32 @@ fn an_export_takes_the_place_of_no_file_that_a_project_lives_on() {
 }
 
 #[test]
+fn an_export_takes_the_place_of_no_file_of_a_project_whose_folder_is_a_link() {
+    let (project, _file) = exported();
+    let other = Project::with_feature();
+    let stores = Project::empty();
+    for (project, name) in [(&project, "own"), (&other, "theirs")] {
+        std::fs::rename(project.path(".aop"), stores.path(name)).unwrap();
+        std::os::unix::fs::symlink(stores.path(name), project.path(".aop")).unwrap();
+    }
+    let place = |path: PathBuf| path.display().to_string();
+    let refused = [
+        ".aop/aop.db".to_owned(),
+        place(stores.path("own/aop.db")),
+        place(stores.path("own/features/new")),
+        place(other.path(".aop/aop.db")),
+    ];
+    for output in refused {
+        let error = project.run(&["export", "--output", &output]).refused("invalid_argument", 2);
+        assert!(error["message"].as_str().unwrap().contains("a project lives on"), "{error}");
+    }
+    project.assert_healthy();
+    other.assert_healthy();
+    project.run(&["export", "--output", ".aop/../out.jsonl"]).data();
+    assert!(stores.path("out.jsonl").exists(), "beside a store is not in it");
+}
+
+#[test]
 fn a_project_that_holds_something_is_left_as_it_is() {
     let (_source, file) = exported();
     let other = Project::with_feature();

@@ -2,6 +2,7 @@
 
 use crate::support::{Project, wait};
 use serde_json::{Value, json};
+use std::process::Stdio;
 
 fn packet(answer_path: &str) -> Value {
     json!({"step": "init", "answer_path": answer_path, "novel_ask": {"version": 1, "topic": "init", "questions": [
@@ -163,6 +164,21 @@ fn an_answer_whose_record_cannot_be_written_is_kept_and_written_by_the_same_oper
     }
 }
 
+#[test]
+fn a_gate_whose_asker_was_killed_when_the_record_stood_keeps_no_secret_once_it_is_looked_at_again() {
+    let project = project_with("init.json");
+    let mut dies = project.command(&["packet", "ask", "step.json", "--operation-id", "op-1"]);
+    dies.env("AOP_CRASH_AT", "record_written").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let dies = dies.spawn().unwrap();
+    let question = project.opened_question();
+    project.answer_to(&question, r#"{"platform": "Web", "token": "hunter2"}"#).data();
+    assert_eq!(wait(dies).code, None, "killed");
+    assert!(project.kept_secret(&question["question_id"]).is_some());
+    let again = project.run(&["packet", "ask", "step.json", "--operation-id", "op-1"]);
+    assert_eq!(again.data()["gate"], "open");
+    assert_eq!(project.kept_secret(&question["question_id"]), None, "{again:?}");
+}
+
 /// A command of a user who may not write everywhere, as root may.
 fn as_somebody(project: &Project, args: &[&str]) -> std::process::Command {
     use std::os::unix::process::CommandExt;
@@ -175,7 +191,7 @@ fn as_somebody(project: &Project, args: &[&str]) -> std::process::Command {
         }
         command = std::process::Command::new(own);
         command.args(args).current_dir(project.root()).env_clear().env("HOME", project.root());
-        command.stdin(std::process::Stdio::null()).uid(65_534).gid(65_534);
+        command.stdin(Stdio::null()).uid(65_534).gid(65_534);
     }
     command
 }

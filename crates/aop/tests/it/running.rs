@@ -259,6 +259,22 @@ fn a_run_that_is_refused_for_one_specification_makes_a_feature_of_none() {
 }
 
 #[test]
+fn a_run_that_is_refused_for_a_specification_takes_no_other_over() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));
+    let shop = spec(&project, "shop");
+    let mut first = Running::start(&project, &[&shop]);
+    let question = first.question("shop");
+    std::fs::write(project.path(&shop), "# Another\n").unwrap();
+    let search = spec(&project, "search");
+    project.run(&["run", "--takeover", &search, &shop]).refused("feature_already_exists", 1);
+    project.answer_to(&question, "yes").data();
+    assert_eq!(first.end().0, Some(0), "it goes on");
+    let features = project.run(&["status"]).data()["features"].clone();
+    assert_eq!(features.as_array().unwrap().len(), 1, "{features}");
+}
+
+#[test]
 fn a_run_that_is_taken_over_says_by_which_run() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [ask("Which?"), plan()]}));

@@ -6,13 +6,14 @@ use crate::asking::{Asking, Closed, Waited, again, put};
 use crate::cli::Global;
 use crate::commands::ask::milliseconds;
 use crate::commands::spec::load;
-use crate::output::{CommandResult, INTERRUPTED, talk};
+use crate::output::{CommandResult, INTERRUPTED, talk, warn};
 use crate::project::{Project, Session, operation_id};
 use aop_ask::gate::{Gate, GateState, Packet};
 use aop_kernel::Refusal;
 use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::QuestionState;
-use aop_supervisor::{answer_record, keep_answer};
+use aop_store::crash_point;
+use aop_supervisor::{answer_record, forget_written, keep_answer};
 use std::path::{Path, PathBuf};
 
 /// What to ask, and how.
@@ -42,13 +43,19 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let packet = load(&args.file, "an instruction packet", Packet::parse)?;
     let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None, Asked::default())) };
     let place = locate(&project, &args.file, gate)?;
-    match packet.judge(place.read()?.as_deref()) {
+    let standing = place.read()?;
+    match packet.judge(standing.as_deref()) {
         GateState::Missing => {}
         GateState::Invalid(_) if args.replace => {
             let aside = place.move_aside()?;
             talk(&format!("moved the old record to {}", aside.display()));
         }
-        state => return Ok(told(&state, Some(gate), Asked::default())),
+        state => {
+            if let (GateState::Open(_), true, Some(standing)) = (&state, gate.spec.has_secret(), standing) {
+                erase(project, gate, &standing);
+            }
+            return Ok(told(&state, Some(gate), Asked::default()));
+        }
     }
     place.try_folder()?;
     let session = project.open()?;
@@ -115,12 +122,25 @@ fn write(session: &Session, file: &Path, gate: &Gate, closed: &Closed) -> Result
         // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
         let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
         let is_new = place.write_new(&record)?;
+        crash_point("record_written");
         session.wait(kept.settle(session.store(), &place.read()?.unwrap_or_default()))?;
         if is_new {
             closed.delivered(session);
         }
     }
     Ok(Some(Written { stands: place.read()?, record }))
+}
+
+/// One that was killed when its record stood there has left the secrets in the store. The gate is open all the same.
+fn erase(project: Project, gate: &Gate, standing: &[u8]) {
+    let erased =
+        project.open().and_then(|session| session.wait(forget_written(session.store(), gate, standing)));
+    if let Err(refusal) = erased {
+        warn(&format!(
+            "whether the secrets of this answer are still stored is not known: {}",
+            refusal.message
+        ));
+    }
 }
 
 /// Somebody has answered, and the record is not there: the same operation writes it, and asks nobody again.

@@ -60,14 +60,19 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 /// Makes the features that are not there yet. All are looked at before the first is made: what a feature is made with
 /// never changes, and whoever mends the one that was refused may change another, too.
 pub(super) async fn enrol(session: &Session, specs: &[Spec]) -> Result<(), Refusal> {
+    for request in look(session, specs).await? {
+        session.service.submit(request).await?;
+    }
+    Ok(())
+}
+
+/// What is to be made of them; nothing is yet.
+pub(super) async fn look(session: &Session, specs: &[Spec]) -> Result<Vec<Request>, Refusal> {
     let mut requests = Vec::new();
     for spec in specs {
         requests.extend(request_for(session, spec).await?);
     }
-    for request in requests {
-        session.service.submit(request).await?;
-    }
-    Ok(())
+    Ok(requests)
 }
 
 /// The request that makes the feature; none where it is there.

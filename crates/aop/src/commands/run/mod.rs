@@ -167,6 +167,8 @@ pub(crate) async fn conduct(
         // Before anything is written down: a specification can still be changed then.
         Git::new(&settings.root).check_repository().await?;
     }
+    // Before anybody is waited for, or taken over from: another run is not ended for one that does not begin.
+    enrol::look(session, &specs).await?;
     let (runner, place) = match &session.place {
         Place::Sqlite(_) => (None, "project"),
         Place::Postgres(_) => (Some(identity(session, &settings).await?), "folder"),
