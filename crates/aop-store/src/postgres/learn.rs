@@ -17,7 +17,7 @@ pub(super) fn is_due(before: u64, after: u64) -> bool {
 /// Has the rows counted. A role that may not is only warned by the server.
 pub(super) async fn count(inside: Rc<Inside>) {
     // When it fails the server counts by itself later.
-    if let Ok(connection) = inside.link.connection().await {
+    if let Ok(connection) = inside.link.connection(None).await {
         let _ = connection.batch_execute("ANALYZE features, questions, events, operations").await;
     }
 }

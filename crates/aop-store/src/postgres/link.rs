@@ -4,7 +4,9 @@
 use super::dial::{Dial, is_silence, silence};
 use super::options::{PostgresOptions, with_causes};
 use crate::error::StoreError;
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType, Timeouts,
+};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Error;
@@ -80,7 +82,7 @@ impl Link {
         let settings = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let dial = Dial::new(&options);
         let manager = Manager::from_connect(options.config.clone(), dial.clone(), settings);
-        let pool = Pool::builder(manager).max_size(CONNECTIONS).build();
+        let pool = Pool::builder(manager).max_size(CONNECTIONS).runtime(Runtime::Tokio1).build();
         let pool = pool.map_err(|error| unavailable(&options, &error.to_string(), "report this"))?;
         Ok(Link { pool, dial, options })
     }
@@ -99,10 +101,13 @@ impl Link {
         &self.dial
     }
 
-    /// A connection from the pool, or a new one; one attempt.
-    pub(super) async fn connection(&self) -> Result<Object, Failure> {
-        self.pool.get().await.map_err(|error| match error {
+    /// A connection from the pool, or a new one; one attempt. `wait` is for those who have all of them: while the server is
+    /// silent they have them for long, and a queue behind them would wait for ever longer.
+    pub(super) async fn connection(&self, wait: Option<Duration>) -> Result<Object, Failure> {
+        let limits = Timeouts { wait, ..Timeouts::default() };
+        self.pool.timeout_get(&limits).await.map_err(|error| match error {
             PoolError::Backend(error) => Failure::Medium { error, in_doubt: false },
+            PoolError::Timeout(TimeoutType::Wait) => Failure::Medium { error: silence(), in_doubt: false },
             other => {
                 Failure::Final(unavailable(&self.options, &with_causes(&other), "run the command again"))
             }
@@ -126,7 +131,9 @@ impl Link {
     ) -> Result<T, StoreError> {
         let mut patience = Patience { start: Instant::now(), pause: FIRST_PAUSE, doubt: false };
         loop {
-            let result = match (self.connection().await, length) {
+            let wait =
+                (length == Length::Short).then(|| self.left(&patience).max(self.options.answers_within()));
+            let result = match (self.connection(wait).await, length) {
                 (Ok(connection), Length::Short) => {
                     let limit = self.limit(&patience);
                     // Nobody knows what became of an attempt that had no answer.
@@ -145,8 +152,12 @@ impl Link {
 
     /// How long an attempt may take: half of what is left, so that another connection can be tried.
     fn limit(&self, patience: &Patience) -> Duration {
-        let left = self.options.patience.saturating_sub(patience.start.elapsed());
-        (left / 2).max(self.options.answers_within())
+        (self.left(patience) / 2).max(self.options.answers_within())
+    }
+
+    /// How long a caller is still patient.
+    fn left(&self, patience: &Patience) -> Duration {
+        self.options.patience.saturating_sub(patience.start.elapsed())
     }
 
     /// Waits before another attempt, unless there is to be none.

@@ -50,9 +50,9 @@ where
     let drive = async move {
         loop {
             match poll_fn(|context| connection.poll_message(context)).await {
-                Some(Ok(AsyncMessage::Notification(note))) => {
+                Some(Ok(AsyncMessage::Notification(_))) => {
                     // The receiver lives as long as this future does.
-                    let _ = tell.send(note.payload().parse::<u64>().ok());
+                    let _ = tell.send(());
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Err(error),
@@ -83,9 +83,10 @@ where
             let params: [&(dyn ToSql + Sync); 1] = [&inside.project];
             let seq: Option<i64> = in_time(inside, client.query_opt_scalar(&counter, &params)).await?;
             announce(seq.unwrap_or_default().unsigned_abs()).await?;
-            while let Ok(Some(seq)) = tokio::time::timeout(SAFETY_NET, told.recv()).await {
-                announce(seq.unwrap_or_default()).await?;
-            }
+            // Whether it came or not: what it says is not taken from it. Channels belong to the whole database, and in
+            // another schema of it there may be a project of the same number.
+            let _ = tokio::time::timeout(SAFETY_NET, told.recv()).await;
+            while told.try_recv().is_ok() {}
         }
     };
     tokio::select! {

@@ -20,4 +20,5 @@ mod run_rests;
 mod runners;
 #[path = "../running.rs"]
 mod running;
+mod stalls;
 mod team;
