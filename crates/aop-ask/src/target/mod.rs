@@ -59,17 +59,19 @@ fn malformed(path: &str, value: &Value, wanted: &str) -> Violation {
 fn answers(asks: &[Ask<'_>], reply: &Value, beside: &[&str]) -> Result<Map<String, Value>, Violation> {
     let wanted = "{\"answers\": {…}}";
     let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
-    wrapped(asks, map, "answers", beside, wanted)
+    wrapped(asks, map, "answers", beside, wanted, |_, _| false)
 }
 
 /// What a reply has in its wrapper. One that has nothing there and says something beside it is refused, and so is one that
-/// answers what was asked beside it: answers that stand bare would be lost.
+/// answers what was asked beside it: answers that stand bare would be lost. `is_field` says which keys are a question's own in
+/// this tool, apart from its id and its text.
 fn wrapped(
     asks: &[Ask<'_>],
     map: &Map<String, Value>,
     wrapper: &str,
     beside: &[&str],
     wanted: &str,
+    is_field: impl Fn(&Ask<'_>, &str) -> bool,
 ) -> Result<Map<String, Value>, Violation> {
     let said = match map.get(wrapper) {
         None | Some(Value::Null) => Map::new(),
@@ -77,9 +79,10 @@ fn wrapped(
         Some(other) => return Err(malformed(&join("", wrapper), other, wanted)),
     };
     let is_known = |key: &str| key == wrapper || beside.contains(&key);
-    let is_asked = |key: &str| {
-        asks.iter().any(|ask| [ask.question.id(), ask.question.question(), ask.text.as_str()].contains(&key))
+    let is_of = |ask: &Ask<'_>, key: &str| {
+        [ask.question.id(), ask.question.question(), ask.text.as_str()].contains(&key) || is_field(ask, key)
     };
+    let is_asked = |key: &str| asks.iter().any(|ask| is_of(ask, key));
     let is_empty = said.values().all(is_blank);
     let lost = |key: &str| !is_known(key) && (is_empty || is_asked(key));
     match map.iter().find(|(key, value)| lost(key) && !is_blank(value)) {

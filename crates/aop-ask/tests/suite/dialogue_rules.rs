@@ -590,6 +590,10 @@ fn answers_without_the_wrapper_of_their_tool_are_refused_and_not_dropped_in_sile
     for (target, reply) in [
         (Target::ClaudeCode, json!({})),
         (Target::ClaudeCode, json!({"questions": [{"question": text}], "annotations": {}})),
+        (
+            Target::ClaudeCode,
+            json!({"questions": [{"question": text}], "answers": {}, "metadata": {"source": "x"}}),
+        ),
         (Target::ClaudeCode, json!({text: " "})),
         (Target::Codex, json!({"platform": {"answers": []}})),
         (Target::Elicitation, json!({"action": "accept", "_meta": {"n": 1}})),
@@ -618,6 +622,13 @@ fn an_answer_beside_the_wrapper_that_holds_the_others_is_refused_as_well() {
         let mut dialogue = start(&both, target);
         assert_eq!(dialogue.reply(&reply).unwrap_err().path, "/size", "{target:?} {reply}");
     }
+    // A form has a second field for an answer of one's own.
+    let options = json!([{"label": "S", "description": "small"}, {"label": "L", "description": "large"}]);
+    both["questions"][1] = json!({"id": "size", "header": "Size", "question": "How long?", "kind": "single_choice",
+        "required": false, "options": options, "allow_other": true});
+    let mut dialogue = start(&both, Target::Elicitation);
+    let reply = json!({"action": "accept", "content": {"platform": "Web"}, "size__other": "long"});
+    assert_eq!(dialogue.reply(&reply).unwrap_err().path, "/size__other");
     // What the tool may have beside its wrapper one day is no answer.
     let mut dialogue = start(&both, Target::Codex);
     dialogue.reply(&json!({"answers": {"platform": {"answers": ["Web"]}}, "took_ms": 7})).unwrap();

@@ -36,7 +36,7 @@ impl CreateQuestion {
             draft.emit(Event::FeatureCreated { title: title.clone(), spec: None, adhoc: true });
         }
         let resume_status = ResumeStatus::Known(draft.feature()?.status);
-        admit(&draft, self.asked.blocking, rules)?;
+        admit(&draft, &self.asked, rules)?;
         let shown = self.asked.blocking.then(|| resume_status.clone());
         open(&mut draft, Arc::clone(&self.asked), resume_status, None, rules);
         let data = Opened {
@@ -50,7 +50,7 @@ impl CreateQuestion {
 }
 
 /// Whether the feature takes another question now: not terminal, asking enabled, no conflict, in this order.
-pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<(), Refusal> {
+pub(super) fn admit(draft: &Draft<'_>, asked: &Asked, rules: &Rules) -> Result<(), Refusal> {
     let feature = draft.feature()?;
     let id = &feature.id;
     if feature.status.is_terminal() {
@@ -66,12 +66,7 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
             ErrorCode::UnsupportedOperation,
             "nobody can be asked: policy.execution.human_input.enabled is false",
         )
-        // An agent is not invited to change the policy it works under.
-        .hint(if draft.request.caller.role.is_worker() {
-            "decide without asking, and say that you did"
-        } else {
-            "set it to true in aop.yaml, or decide without asking"
-        }));
+        .hint(without_anybody(draft.request.caller.role.is_worker(), asked.question_type.grants())));
     }
     let conflict = |message: String, other: &QuestionId| {
         let hint = if draft.request.caller.role.is_worker() {
@@ -90,7 +85,7 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
             .fact("feature_id", id)
             .fact("open_question_id", other))
     };
-    if let Some(other) = draft.state.open_questions().find(|question| blocking && question.asked.blocking) {
+    if let Some(other) = draft.state.open_questions().find(|open| asked.blocking && open.asked.blocking) {
         return conflict(format!("feature '{id}' already waits for an answer to {}", other.id), &other.id);
     }
     let limit = rules.human_input.max_open_questions_per_feature as usize;
@@ -106,6 +101,21 @@ pub(super) fn admit(draft: &Draft<'_>, blocking: bool, rules: &Rules) -> Result<
         );
     }
     Ok(())
+}
+
+/// What to do where nobody can be asked. An agent is not invited to change the policy it works under, and nobody to take for
+/// permitted what nobody has permitted.
+fn without_anybody(is_worker: bool, grants: bool) -> &'static str {
+    match (is_worker, grants) {
+        (true, true) => {
+            "nobody can permit this, so it is not permitted: go on without it, or stop and say what is missing"
+        }
+        (true, false) => "decide without asking, and say that you did",
+        (false, true) => {
+            "set it to true in aop.yaml; until then nobody can permit this, so it is not permitted"
+        }
+        (false, false) => "set it to true in aop.yaml, or decide without asking",
+    }
 }
 
 /// Opens the question, under the id of this moment, and stops the feature when it blocks.

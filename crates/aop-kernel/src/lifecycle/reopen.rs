@@ -36,7 +36,7 @@ impl Reopen {
         if let Some(again) = draft.state.open_questions().find(is_again) {
             return Err(not_closed(again, &format!(", by which {} was asked again,", old.id)));
         }
-        admit(&draft, old.asked.blocking, rules)?;
+        admit(&draft, &old.asked, rules)?;
         if let Some(note) = &self.note {
             draft.emit(Event::Noted { note: format!("reopened {}: {note}", old.id) });
         }

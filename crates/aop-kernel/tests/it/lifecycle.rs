@@ -106,6 +106,28 @@ fn an_agent_that_cannot_ask_is_not_told_to_change_the_policy() {
 }
 
 #[test]
+fn whoever_can_ask_nobody_for_a_permission_is_not_told_to_decide() {
+    let off = HumanInput { enabled: false, ..HumanInput::default() };
+    for grants in ["permission_override", "risk_ack"] {
+        let mut asks = request(Tool::QuestionCreate, &question(json!({"question_type": grants})));
+        for role in Role::ALL {
+            asks.caller = Caller::new(*role);
+            let moment = Moment { now: Timestamp::from_millis(START), question_id: id(1) };
+            let hint = lifecycle::apply(&feature(), &asks, &moment, &rules(off.clone())).unwrap_err().hint;
+            assert!(hint.contains("it is not permitted") && !hint.contains("decide"), "{role}: {hint}");
+            assert_eq!(hint.contains("aop.yaml"), !role.is_worker(), "{role}: {hint}");
+        }
+        // Asking again is asking.
+        let asks = question(json!({"question_type": grants}));
+        let state = after(feature(), Tool::QuestionCreate, &asks, 1, HumanInput::default());
+        let named = json!({"feature_id": "a", "question_id": id(1)});
+        let state = after(state, Tool::QuestionWithdraw, &named, 1, HumanInput::default());
+        let hint = decide(&state, Tool::QuestionReopen, &named, 2, off.clone()).unwrap_err().hint;
+        assert!(hint.contains("it is not permitted") && !hint.contains("decide"), "{hint}");
+    }
+}
+
+#[test]
 fn what_stands_in_the_place_of_a_secret_is_never_told_as_the_answer() {
     let spec = json!({"version": 1, "topic": "t", "questions": [
         {"id": "token", "header": "Token", "question": "?", "kind": "free_text", "required": true, "secret": true},

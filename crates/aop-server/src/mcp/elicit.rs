@@ -10,13 +10,13 @@ use super::{Handler, SURFACE};
 use crate::details::details;
 use crate::pages::words;
 use aop_ask::{Answers, Dialogue, Options, Protocol, QuestionSpec, Step, Target};
-use aop_kernel::Refusal;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::question::{AnswerKind, Asked, Question};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::signs::visible;
 use aop_kernel::tools::{Tool, own_request};
+use aop_kernel::{ErrorCode, Refusal};
 use rmcp::RoleServer;
 use rmcp::model::{ElicitRequest, ElicitRequestParams, ProtocolVersion, ServerRequest};
 use rmcp::service::{PeerRequestOptions, RequestContext, RequestHandle};
@@ -190,17 +190,27 @@ impl Handler {
         reply: Option<Value>,
     ) -> Result<Heard, Refusal> {
         // The form may have been shown to somebody whose token is not good any more.
-        self.admitted().await?;
+        let admitted = match self.admitted().await {
+            Err(refusal) if refusal.code == ErrorCode::Unauthenticated => return Err(refusal),
+            // A store that cannot be reached says nothing against the token, and takes no answer.
+            admitted => admitted,
+        };
         Ok(match reply.and_then(|reply| form.reply(reply)) {
             None => Heard::Over,
             Some(Step::Ask(_)) => Heard::Next(Box::new(form)),
             Some(Step::Escaped { .. }) => Heard::Declined,
-            Some(Step::Done(answers)) => match self.accept(asked, &answers).await {
-                Ok(()) => Heard::Over,
-                // Another surface was first, and the wait sees whose answer it is.
-                Err(_) if self.question(&asked.id).await.is_ok_and(|now| !now.is_open()) => Heard::Over,
-                Err(refusal) => Heard::Next(Box::new(form.anew(refusal.reasons().join("; ")))),
-            },
+            Some(Step::Done(answers)) => {
+                let accepted = match admitted {
+                    Ok(()) => self.accept(asked, &answers).await,
+                    Err(refusal) => Err(refusal),
+                };
+                match accepted {
+                    Ok(()) => Heard::Over,
+                    // Another surface was first, and the wait sees whose answer it is.
+                    Err(_) if self.question(&asked.id).await.is_ok_and(|now| !now.is_open()) => Heard::Over,
+                    Err(refusal) => Heard::Next(Box::new(form.anew(refusal.reasons().join("; ")))),
+                }
+            }
         })
     }
 
@@ -321,7 +331,6 @@ mod tests {
     use crate::Door;
     use crate::pages::fixture::World;
     use crate::tokens::{self, NewToken, TokenKind};
-    use aop_kernel::ErrorCode;
     use std::time::Duration;
     use tokio::sync::watch;
 

@@ -220,6 +220,30 @@ fn what_a_form_accepts_while_the_store_is_held_is_asked_again_and_not_lost_witho
 }
 
 #[test]
+fn what_a_form_accepts_while_its_token_cannot_be_looked_up_is_asked_again_with_the_reason() {
+    let project = Project::with_feature();
+    let made = project.run(&["token", "create", "--kind", "operator", "--name", "ana"]).data();
+    let variables = [("AOP_TOKEN", made["token"].as_str().unwrap())];
+    let capabilities = json!({"elicitation": {"form": {}}});
+    let mut client = Client::start_with(&project, &["--role", "human"], &variables, &capabilities);
+    let call = client.begin_call("ask_user", &choice());
+    // The server does one thing at a time: what it shows a form for it waits for already, and reads nothing more.
+    let shown = form_before_the_end_of(&mut client, call);
+    let (place, away) = (project.path(".aop/aop.db"), project.path(".aop/away.db"));
+    std::fs::rename(&place, &away).unwrap();
+    reply(&mut client, &shown, &accepted("right"));
+    let shown = form_before_the_end_of(&mut client, call);
+    let message = shown["params"]["message"].as_str().unwrap();
+    assert!(message.contains("the answer was not taken: ") && message.contains("aop.db"), "{shown}");
+    std::fs::rename(&away, &place).unwrap();
+    reply(&mut client, &shown, &accepted("right"));
+    let told = envelope(&client.answer_to(call))["data"].clone();
+    assert_eq!((&told["answer"], &told["answered_by"]), (&json!("right"), &json!("ana")), "{told}");
+    client.close();
+    project.assert_healthy();
+}
+
+#[test]
 fn a_form_shows_all_that_its_questions_are_about() {
     let project = Project::with_feature();
     let mut client = with_forms(&project);

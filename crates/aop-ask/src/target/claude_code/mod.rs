@@ -9,6 +9,9 @@ use crate::is_blank;
 use crate::violation::{Violation, join, quote};
 use serde_json::{Map, Value};
 
+/// What stands beside the answers: what was asked and from where, which comes back as it was, and what else was said.
+const BESIDE: &[&str] = &["questions", "metadata", "annotations", "response"];
+
 /// The tool's arguments.
 pub(super) fn input(asks: &[Ask<'_>]) -> Value {
     let questions: Vec<Value> = asks.iter().map(question).collect();
@@ -27,8 +30,7 @@ fn question(ask: &Ask<'_>) -> Value {
 
 /// What `{"answers": {"<question text>": "<label or text>"}}` says.
 pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Vec<Said>, Violation> {
-    let (mut answers, mut notes) =
-        (answers(asks, reply, &["questions", "annotations", "response"])?, notes(reply)?);
+    let (mut answers, mut notes) = (answers(asks, reply, BESIDE)?, notes(reply)?);
     let mut said = Vec::with_capacity(asks.len());
     for ask in asks {
         let answer = take(&mut answers, asks, ask).map_or(Ok(Said::Nothing), |value| one(ask, &value))?;

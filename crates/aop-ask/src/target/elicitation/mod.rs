@@ -86,7 +86,10 @@ pub(super) fn heard(asks: &[Ask<'_>], reply: &Value) -> Result<Heard, Violation>
     let map = reply.as_object().ok_or_else(|| malformed("", reply, wanted))?;
     let mut content = match map.get("action").and_then(Value::as_str) {
         Some("decline" | "cancel") => return Ok(Heard::Escaped),
-        Some("accept") => wrapped(asks, map, "content", &["action", "_meta"], wanted)?,
+        Some("accept") => {
+            let is_text = |ask: &Ask<'_>, key: &str| key == other(ask.question.id());
+            wrapped(asks, map, "content", &["action", "_meta"], wanted, is_text)?
+        }
         _ => return Err(malformed("/action", map.get("action").unwrap_or(&Value::Null), wanted)),
     };
     let mut said = Vec::with_capacity(asks.len());

@@ -45,7 +45,8 @@ fn what_happens_in_another_schema_of_the_database_keeps_no_event_back() {
 
 #[test]
 fn a_call_behind_many_that_get_no_answer_is_given_up_as_soon_as_they() {
-    let server = Server::own("-c fsync=off");
+    // Each attempt that is given up leaves a connection behind that the server still works for.
+    let server = Server::own("-c fsync=off -c max_connections=400");
     server.sql("postgres", "CREATE DATABASE team");
     let address = format!("{}?project=shop&connect_timeout=1", server.address("team"));
     let options = PostgresOptions::parse(&address).unwrap().patience(Duration::from_secs(2));
@@ -63,7 +64,8 @@ fn a_call_behind_many_that_get_no_answer_is_given_up_as_soon_as_they() {
         let feature = FeatureId::parse("a").unwrap();
         let refused = runtime.block_on(async {
             let mut calls = tokio::task::JoinSet::new();
-            for _ in 0..48 {
+            // One behind the other, eight connections at a time, they would take longer than the lock is held.
+            for _ in 0..160 {
                 let (store, feature) = (Arc::clone(&store), feature.clone());
                 calls.spawn(async move { store.feature(feature).await });
             }
