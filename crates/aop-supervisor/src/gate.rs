@@ -20,7 +20,7 @@ use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::{Tool, own_request};
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{Expect, Shelf, Store, read_file};
+use aop_store::{Expect, Shelf, Store, crash_point, read_file};
 use aop_turn::Mode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -63,7 +63,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         in_the_way(&path, gate, feature, &cause)
     };
     if let Some(standing) = place.read().map_err(stuck)? {
-        if is_answer(context, feature, gate, &standing).await? {
+        if opens(context, feature, gate, &standing).await? {
             return Ok(true);
         }
         let GateState::Invalid(violations) = packet.judge(Some(&standing)) else {
@@ -78,12 +78,14 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     // First what the file will be, then the file: a crash in between leaves a gate that is closed and can be opened.
     let kept = keep_answer(context.store(), gate, &record, &given.question_id).await?;
     place.write_new(&record).map_err(stuck)?;
+    crash_point("gate_written");
     let standing = place.read().map_err(stuck)?.unwrap_or_default();
     if !kept.settle(context.store(), &standing).await? {
         // Somebody else was first with another answer, and it may be a person's too.
-        let opens = is_answer(context, feature, gate, &standing).await?;
+        let opens = opens(context, feature, gate, &standing).await?;
         return if opens { Ok(true) } else { Err(other().into()) };
     }
+    crash_point("gate_settled");
     context.store().forget(given.question_id).await?;
     Ok(true)
 }
@@ -96,6 +98,16 @@ fn of_no_phase(folder: &Path) -> Option<PathBuf> {
         is_packet && phase.and_then(Status::worker).is_none()
     };
     std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(is_of_none).min()
+}
+
+/// Whether what stands at its `answer_path` opens the gate. Its secrets were told with that; whoever wrote it may have been
+/// killed before they were erased.
+async fn opens(context: &Context, feature: &Feature, gate: &Gate, standing: &[u8]) -> Result<bool, Stop> {
+    let opens = is_answer(context, feature, gate, standing).await?;
+    if opens && gate.spec.has_secret() {
+        forget_written(context.store(), gate, standing).await?;
+    }
+    Ok(opens)
 }
 
 /// Whether this is the record of an answer to the gate that is in the store: of those that came at the same moment, the one

@@ -79,10 +79,10 @@ pub async fn merge(
         .hint("commit or stash them (of a submodule: `git submodule update`), then merge again; nothing was changed")
         .fact("files", dirty));
     }
-    let merge_commit = git
-        .prepare_merge(&commit, &message_of(&feature))
-        .await
-        .map_err(|error| conflict(&feature, &into, error))?;
+    let merge_commit = match git.prepare_merge(&commit, &message_of(&feature)).await {
+        Ok(merge_commit) => merge_commit,
+        Err(error) => return Err(conflict(&git, &feature, &into, error).await),
+    };
     refuse_reach(&git, &feature, &into, &merge_commit).await?;
     git.check_submodules(id, &merge_commit).await?;
     git.can_move_to(&merge_commit).await.map_err(|error| in_the_way(&into, "nothing was changed", error))?;
@@ -192,7 +192,7 @@ fn ready(feature: &Feature) -> Result<(), Refusal> {
     }))
 }
 
-fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
+async fn conflict(git: &Git, feature: &Feature, into: &str, error: GitError) -> Refusal {
     let (id, branch) = (&feature.id, Git::branch(&feature.id));
     match error {
         GitError::Conflict(files) => Refusal::new(
@@ -204,7 +204,7 @@ fn conflict(feature: &Feature, into: &str, error: GitError) -> Refusal {
         )
         .hint(format!(
             "nothing was changed; resolve it by hand with `cd .aop/worktrees/{id} && git merge {}` and commit, {}",
-            shown::word(into),
+            shown::word(git.unmistakable(into).await),
             send_back(feature, "conflict")
         ))
         .fact("files", files),
@@ -277,7 +277,8 @@ async fn bring_in(
     let Some(source) = source else {
         return Err(stuck(format!("neither that nor its work {commit} is in this repository")).hint(format!(
             "bring {into} here from the repository that it was merged in, as in `git pull REMOTE {}`; no branch was moved",
-            shown::word(into)
+            // That one may have a tag of this name, and would give it instead.
+            shown::word(format!("refs/heads/{into}"))
         )));
     };
     git.check_idle().await?;

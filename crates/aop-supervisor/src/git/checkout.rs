@@ -213,7 +213,7 @@ fn stands_at(top: &Path, coming: &Change) -> Option<PathBuf> {
 }
 
 /// Whether a folder is here, and no link to one.
-fn is_folder(path: &Path) -> bool {
+pub(super) fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 

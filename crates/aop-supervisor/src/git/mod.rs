@@ -226,6 +226,13 @@ impl Git {
         if self.commit_of(stored).await.is_some() { stored } else { name }
     }
 
+    /// A branch for a command line that takes any commit. There its name alone would be a tag, where one is called the same.
+    pub(crate) async fn unmistakable(&self, branch: &str) -> String {
+        let full = format!("refs/heads/{branch}");
+        let said = self.git(&self.root, &["rev-parse", "--symbolic-full-name", branch]).await;
+        if said.is_ok_and(|said| said.trim() == full) { branch.to_owned() } else { full }
+    }
+
     /// Whether the repository has this commit.
     pub(crate) async fn has(&self, commit: &str) -> bool {
         if self.worktrees == Worktrees::Plain {

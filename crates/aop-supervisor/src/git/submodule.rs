@@ -1,13 +1,21 @@
 //! Submodules of a feature's worktree. Their repositories lie with the worktree and go with it, so what is in them and
 //! nowhere else keeps it; and a merge that names such a commit would name one that nobody can get.
 
-use super::checkout::{GITLINK, line, names};
+use super::checkout::{GITLINK, is_folder, line, names};
 use super::{Git, GitError};
 use crate::shown;
 use aop_kernel::ids::FeatureId;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Where a worktree has a submodule, or one of its submodules has.
+struct Place {
+    /// From the top of the worktree.
+    name: PathBuf,
+    /// Whether it is checked out.
+    is_there: bool,
+}
 
 /// The repository of a submodule.
 struct Submodule {
@@ -62,7 +70,7 @@ impl Git {
         let mut submodules = Vec::new();
         find(&own, PathBuf::new(), &mut submodules);
         // Those that were made in the worktree have their repository within.
-        for name in self.submodule_places(worktree).await? {
+        for Place { name, .. } in self.submodule_places(worktree).await? {
             let folder = worktree.join(&name).join(".git");
             if folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
                 submodules.push(Submodule { name, folder });
@@ -77,24 +85,45 @@ impl Git {
         Ok(ahead)
     }
 
-    /// What stands where a submodule is not checked out, as in every new worktree. Git commits none of it, and says nothing.
+    /// What a worktree has in the places of its submodules and git says nothing of. That is what stands where one is not
+    /// checked out, as in every new worktree, and what a submodule's own settings hide of those within.
     pub(super) async fn files_for_submodules(&self, worktree: &Path) -> Result<Vec<String>, GitError> {
         let mut files = Vec::new();
-        for name in self.submodule_places(worktree).await? {
+        for Place { name, is_there } in self.submodule_places(worktree).await? {
             let folder = worktree.join(&name);
-            if folder.join(".git").exists() {
-                continue;
-            }
-            let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
-            files.extend(entries.map(|entry| name.join(entry.file_name()).display().to_string()));
+            let found: Vec<PathBuf> = if is_there {
+                self.uncommitted(&folder).await?.into_iter().map(PathBuf::from).collect()
+            } else {
+                let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+                entries.map(|entry| entry.file_name().into()).collect()
+            };
+            files.extend(found.iter().map(|file| name.join(file).display().to_string()));
         }
         files.sort();
         Ok(files)
     }
 
-    /// Where a worktree has submodules, whether they are there or not.
-    async fn submodule_places(&self, worktree: &Path) -> Result<Vec<PathBuf>, GitError> {
-        let listed = self.bytes(worktree, &["ls-files", "--stage", "-z"]).await?;
+    /// Where a worktree has submodules, and these have theirs, whether they are there or not.
+    async fn submodule_places(&self, worktree: &Path) -> Result<Vec<Place>, GitError> {
+        let mut places = Vec::new();
+        let mut ahead = self.gitlinks(worktree).await?;
+        // It comes to an end: one that is there is a folder of its own, and no link to one above.
+        while let Some(name) = ahead.pop() {
+            let folder = worktree.join(&name);
+            let is_there = is_folder(&folder) && folder.join(".git").exists();
+            if is_there {
+                let within = self.gitlinks(&folder).await?;
+                ahead.extend(within.iter().map(|inner| name.join(inner)));
+            }
+            places.push(Place { name, is_there });
+        }
+        Ok(places)
+    }
+
+    /// The submodules that the index of a checkout names. Its repository is named: where that is none, git
+    /// would take the one above.
+    async fn gitlinks(&self, checkout: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let listed = self.bytes(checkout, &["--git-dir", ".git", "ls-files", "--stage", "-z"]).await?;
         let listed =
             names(&listed).map(OsStr::as_bytes).filter(|entry| entry.starts_with(GITLINK.as_bytes()));
         let places = listed.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1));
@@ -187,15 +216,38 @@ mod tests {
         git(folder, &["rev-parse", "HEAD"])
     }
 
-    /// A project with a submodule `sub`, and a feature's worktree that has it too.
-    async fn with_submodule() -> (tempfile::TempDir, tempfile::TempDir, Git, FeatureId, PathBuf) {
+    fn remote() -> tempfile::TempDir {
         let remote = tempfile::TempDir::new().unwrap();
         git(remote.path(), &["init", "--quiet"]);
         commit(remote.path(), "lib");
+        remote
+    }
+
+    fn add_submodule(to: &Path, from: &Path, name: &str) {
+        let from = from.to_str().unwrap();
+        git(to, &[&FILES[..], &["submodule", "--quiet", "add", from, name]].concat());
+        git(to, &["commit", "--quiet", "-m", name]);
+    }
+
+    /// A project with a submodule `sub`, and a feature's worktree that has it too.
+    async fn with_submodule() -> (tempfile::TempDir, tempfile::TempDir, Git, FeatureId, PathBuf) {
+        with_submodule_of(remote()).await
+    }
+
+    /// The same, and `sub` has a submodule `inner` that is not checked out; where that comes from.
+    async fn with_submodule_in_submodule()
+    -> (tempfile::TempDir, [tempfile::TempDir; 2], Git, FeatureId, PathBuf) {
+        let (inner, outer) = (remote(), remote());
+        add_submodule(outer.path(), inner.path(), "inner");
+        let (outer, dir, project, id, worktree) = with_submodule_of(outer).await;
+        (inner, [outer, dir], project, id, worktree)
+    }
+
+    async fn with_submodule_of(
+        remote: tempfile::TempDir,
+    ) -> (tempfile::TempDir, tempfile::TempDir, Git, FeatureId, PathBuf) {
         let (dir, project, id) = project();
-        let from = remote.path().to_str().unwrap();
-        git(dir.path(), &[&FILES[..], &["submodule", "--quiet", "add", from, "sub"]].concat());
-        git(dir.path(), &["commit", "--quiet", "-m", "sub"]);
+        add_submodule(dir.path(), remote.path(), "sub");
         let worktree = project.ensure_worktree(&id).await.unwrap();
         git(&worktree, &[&FILES[..], &["submodule", "--quiet", "update", "--init"]].concat());
         (remote, dir, project, id, worktree)
@@ -250,6 +302,36 @@ mod tests {
         write(&worktree.join("sub"), "new", "text");
         assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub/new"], "git says nothing of it");
         std::fs::remove_file(worktree.join("sub/new")).unwrap();
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
+    }
+
+    #[tokio::test]
+    async fn what_stands_where_a_submodule_of_a_submodule_is_not_checked_out_keeps_its_worktree() {
+        let (_inner, _dirs, project, id, worktree) = with_submodule_in_submodule().await;
+        write(&worktree.join("sub/inner"), "new", "text");
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub/inner/new"], "git says nothing of it");
+        std::fs::remove_file(worktree.join("sub/inner/new")).unwrap();
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
+    }
+
+    #[tokio::test]
+    async fn what_a_submodule_of_a_submodule_alone_has_keeps_its_worktree() {
+        let (from, _dirs, project, id, worktree) = with_submodule_in_submodule().await;
+        let inner = worktree.join("sub/inner");
+        git(&inner, &["clone", "--quiet", from.path().to_str().unwrap(), "."]);
+        git(&inner, &["switch", "--quiet", "-c", "mine"]);
+        commit(&inner, "new");
+        git(&inner, &["switch", "--quiet", "--detach", "HEAD~"]);
+        let kept = project.remove_worktree(&id).await.unwrap();
+        assert_eq!(kept, ["commits of the submodule sub/inner that are on no remote"]);
+        git(&inner, &["branch", "--quiet", "-D", "mine"]);
+        write(&inner, "unknown", "text");
+        // A setting of the submodule hides such files from whoever looks at it, also from git itself.
+        git(&worktree.join("sub"), &["config", "submodule.inner.ignore", "all"]);
+        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub/inner", "sub/inner/unknown"]);
+        std::fs::remove_file(inner.join("unknown")).unwrap();
         assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
         assert!(!worktree.exists());
     }

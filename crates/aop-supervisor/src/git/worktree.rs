@@ -9,6 +9,9 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+/// Said each time: the user's settings may hide files.
+const ALL: &str = "status.showUntrackedFiles=normal";
+
 impl Git {
     /// Where all worktrees are.
     pub(super) fn worktrees_folder(&self) -> PathBuf {
@@ -113,16 +116,13 @@ impl Git {
     /// Takes a feature's worktree away, with what git ignores there; its branch stays. What is there and nowhere else
     /// keeps it: files that are not committed, a commit that is not on the branch, or one in a submodule.
     pub(crate) async fn remove_worktree(&self, feature: &FeatureId) -> Result<Vec<String>, GitError> {
-        // Said each time: the user's settings may hide files.
-        const ALL: &str = "status.showUntrackedFiles=normal";
         let path = self.worktree(feature);
         let place = path.display().to_string();
         if path.exists() {
             self.mend(&path).await?;
-            let args = ["-c", ALL, "status", "--porcelain", "--ignore-submodules=none"];
-            let said = self.git(&path, &args).await?;
-            if !said.trim().is_empty() {
-                return Ok(changed_files(&said));
+            let files = self.uncommitted(&path).await?;
+            if !files.is_empty() {
+                return Ok(files);
             }
             let head = self.head(&path).await?;
             if !self.branch_contains(&Git::branch(feature), &head).await {
@@ -148,6 +148,12 @@ impl Git {
         let _ = tokio::fs::remove_file(path.with_extension("whole")).await;
         let _ = tokio::fs::remove_file(path.with_extension("lock")).await;
         Ok(Vec::new())
+    }
+
+    /// What is not committed in a checkout.
+    pub(super) async fn uncommitted(&self, checkout: &Path) -> Result<Vec<String>, GitError> {
+        let args = ["-c", ALL, "status", "--porcelain", "--ignore-submodules=none"];
+        Ok(changed_files(&self.git(checkout, &args).await?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! Gates of instruction packets: a step is blocked until a valid answer stands at its `answer_path`.
 
+use crate::run_support::{Running, events, script, workshop};
 use crate::support::{Project, wait};
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -177,6 +178,28 @@ fn a_gate_whose_asker_was_killed_when_the_record_stood_keeps_no_secret_once_it_i
     let again = project.run(&["packet", "ask", "step.json", "--operation-id", "op-1"]);
     assert_eq!(again.data()["gate"], "open");
     assert_eq!(project.kept_secret(&question["question_id"]), None, "{again:?}");
+}
+
+#[test]
+fn a_run_killed_when_the_record_of_a_gate_stood_leaves_its_secret_to_the_next_one_to_erase() {
+    for point in ["gate_written", "gate_settled"] {
+        let project = workshop("");
+        script(&project, "shop", &json!({}));
+        project.create_feature("shop");
+        let packets = project.path(".aop/features/shop/packets");
+        std::fs::create_dir_all(&packets).unwrap();
+        std::fs::write(packets.join("planning.json"), packet("answers/a.json").to_string()).unwrap();
+        let mut dies = Running::start_with(&project, &[], &[("AOP_CRASH_AT", point)]);
+        let question = dies.question("shop");
+        project.answer_to(&question, r#"{"platform": "Web", "token": "hunter2"}"#).data();
+        let (code, lines) = dies.end();
+        assert_eq!(code, None, "{point} was not reached: {lines:#?}");
+        assert!(project.path("answers/a.json").exists(), "{point}");
+        assert!(project.kept_secret(&question["question_id"]).is_some(), "{point}");
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{point}");
+        assert_eq!(project.kept_secret(&question["question_id"]), None, "{point}");
+        assert_eq!(events(&project, "shop", "question.opened").len(), 1, "{point}: nobody is asked twice");
+    }
 }
 
 /// A command of a user who may not write everywhere, as root may.

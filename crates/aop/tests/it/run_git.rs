@@ -374,6 +374,42 @@ fn a_tag_with_the_name_of_the_branch_changes_no_merge_and_does_not_keep_one_from
     assert_eq!(project.run(&["merge", "--feature-id", "shop"]).data()["into"], "main");
 }
 
+/// What a hint says first, word for word but for `REMOTE`.
+fn typed(project: &Project, hint: &Value, remote: &Project) -> crate::support::Run {
+    let line = hint.as_str().unwrap().split('`').nth(1).unwrap();
+    let line = line.replace("REMOTE", remote.root().to_str().unwrap());
+    finish(std::process::Command::new("sh").args(["-c", &line]).current_dir(project.root()))
+}
+
+#[test]
+fn what_a_conflict_says_to_type_leads_to_the_branch_also_beside_a_tag_of_its_name() {
+    let project = ready(&["shop"]);
+    git(&project, &["tag", "main"]);
+    commit_file(&project, "shop.txt");
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
+    let ran = typed(&project, &refused["details"]["hint"], &project);
+    assert_eq!(ran.code, Some(1), "there is a conflict, and git says so: {ran:?}");
+    let conflicts = ["-C", ".aop/worktrees/shop", "diff", "--name-only", "--diff-filter=U"];
+    assert_eq!(git(&project, &conflicts), "shop.txt");
+}
+
+#[test]
+fn what_brings_a_branch_here_is_the_branch_also_beside_a_tag_of_its_name() {
+    let project = interrupted();
+    let remote = copied(&project);
+    git(&remote, &["tag", "main"]);
+    git(&remote, &["merge", "--quiet", "refs/aop/merge/shop"]);
+    git(&project, &["worktree", "remove", "--force", ".aop/worktrees/shop"]);
+    git(&project, &["branch", "--quiet", "-D", "aop/shop"]);
+    git(&project, &["update-ref", "-d", "refs/aop/merge/shop"]);
+    git(&project, &["gc", "--quiet", "--prune=now"]);
+    let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
+    let ran = typed(&project, &refused["details"]["hint"], &remote);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let merged = project.run(&["merge", "--feature-id", "shop"]).data();
+    assert_eq!(merged["merge_commit"], head(&project, "main"));
+}
+
 #[test]
 fn a_merge_into_a_name_that_an_earlier_version_wrote_for_a_branch_beside_a_tag_is_finished_on_the_branch() {
     let project = ready(&["shop"]);
