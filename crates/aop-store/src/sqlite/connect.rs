@@ -46,8 +46,8 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = open_existing(path)?;
     let settings = || {
         connection.pragma_update(None, "query_only", true)?;
-        // A quarter of a MiB: every commit empties it anyway, and there are as many as read at once.
-        connection.pragma_update(None, "cache_size", -256)
+        // Some fifty pages: every commit empties it anyway, and there are as many of these as read at once.
+        connection.pragma_update(None, "cache_size", -192)
     };
     settings().map_err(|error| explain(path, &error))?;
     Ok(connection)
@@ -64,9 +64,8 @@ pub(super) fn open_writer(path: &Path, spare: Option<Connection>) -> Result<Conn
         connection.pragma_update(None, "synchronous", "FULL")?;
         // An erased secret leaves no copy in free pages.
         connection.pragma_update(None, "secure_delete", true)?;
-        // A quarter of a MiB: the upper levels of every index stay at hand; the system keeps the rest of what is read
-        // often.
-        connection.pragma_update(None, "cache_size", -256)?;
+        // Some fifty pages: the upper levels of every index stay at hand; the system keeps the rest of what is read often.
+        connection.pragma_update(None, "cache_size", -192)?;
         // The writer checkpoints itself, after the callers have their replies.
         connection.pragma_update(None, "wal_autocheckpoint", 0)
     };

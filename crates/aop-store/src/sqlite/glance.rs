@@ -2,13 +2,11 @@
 
 use super::connect::{self, PROJECT, explain};
 use super::read::Reader;
-use super::recent::{Kept, Recent};
 use super::tail::Shared;
 use crate::error::StoreError;
 use crate::port::{Inbox, QuestionPage};
 use crate::record::Record;
-use crate::rows::{parse_feature, parse_question};
-use aop_kernel::event::Snapshot;
+use crate::rows::parse_question;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::time::Timestamp;
@@ -16,7 +14,6 @@ use aop_kernel::tools::QuestionFilter;
 use rusqlite::Connection;
 use rusqlite::types::ToSql;
 use std::path::Path;
-use std::sync::Arc;
 
 /// To reach further than this takes long: whoever wants to write would have to wait.
 const SHORT: usize = 1_000;
@@ -26,8 +23,6 @@ pub(super) struct Glance<'a> {
     pub(super) connection: &'a Connection,
     pub(super) path: &'a Path,
     pub(super) clock: Timestamp,
-    /// What the writer remembers, if this is its connection.
-    pub(super) recent: Option<&'a mut Recent>,
 }
 
 /// Whether anything is due at `?2`, or at the latest time ever used.
@@ -61,10 +56,9 @@ struct Seen {
 }
 
 impl Glance<'_> {
-    /// A question, unless it might be due, or somebody else wrote what the tables do not hold yet. Whoever looks at an open
-    /// one may answer it next, so the writer remembers it.
+    /// A question, unless it might be due, or somebody else wrote what the tables do not hold yet.
     pub(super) fn question(
-        self,
+        &self,
         id: &QuestionId,
         tail: &Shared,
     ) -> Result<Option<Option<Question>>, StoreError> {
@@ -91,35 +85,8 @@ impl Glance<'_> {
             let tail = tail.look();
             (tail.seq, tail.is_empty()) != (seq, is_empty) || tail.deadline(&question.feature_id).is_some()
         };
-        if !question.is_open() {
-            return Ok(Some(Some(question)));
-        }
-        if seen.something_is_due || in_doubt() {
-            return Ok(None);
-        }
-        if !tail.look().features.contains_key(&question.feature_id) {
-            self.remember(&question, record.len());
-        }
-        Ok(Some(Some(question)))
-    }
-
-    /// Has the writer remember the feature of an open question as the tables have both, if no other question of it is open.
-    fn remember(mut self, question: &Question, length: usize) {
-        let id = &question.feature_id;
-        let Some(recent) = self.recent.take().filter(|recent| !recent.holds(id)) else { return };
-        let sql = "SELECT record, last FROM features WHERE project = ?1 AND feature_id = ?2 AND open = ?3";
-        let run = || {
-            self.prepare(sql)?.query_row((PROJECT, id.as_str(), question.id.as_str()), |row| {
-                let record = row.get_ref(0)?.as_str()?;
-                Ok((parse_feature(record), row.get(1)?, length + record.len()))
-            })
-        };
-        // What cannot be read is found out by whoever needs it.
-        if let Ok((Ok(feature), last, bytes)) = run() {
-            let state =
-                Snapshot { feature: Some(Arc::new(feature)), questions: vec![Arc::new(question.clone())] };
-            recent.keep(id.clone(), Kept { state, last, bytes });
-        }
+        let is_certain = !question.is_open() || !seen.something_is_due && !in_doubt();
+        Ok(is_certain.then_some(Some(question)))
     }
 
     fn seen(&self, id: &QuestionId) -> Result<Seen, StoreError> {
@@ -194,120 +161,5 @@ impl Glance<'_> {
         #[cfg(test)]
         super::plan::note(self.connection, sql);
         self.connection.prepare_cached(sql)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::SqliteStore;
-    use crate::{Service, Store, SystemClock};
-    use aop_kernel::Refusal;
-    use aop_kernel::ids::{FeatureId, QuestionId};
-    use aop_kernel::policy::{HumanInput, Rules};
-    use aop_kernel::role::{Caller, Role};
-    use aop_kernel::tools::Tool;
-    use serde_json::{Value, json};
-    use std::path::Path;
-    use std::sync::Arc;
-
-    fn open(dir: &Path) -> (Arc<SqliteStore>, Service) {
-        let store = Arc::new(SqliteStore::open(dir, Arc::new(SystemClock)).unwrap());
-        // Nothing is ever due.
-        let human_input =
-            HumanInput { timeout_ms: 0, max_open_questions_per_feature: 2, ..HumanInput::default() };
-        let rules = Rules { human_input, check_schema: |_| Ok(()), check_instance: |_, _| Ok(()) };
-        (Arc::clone(&store), Service::new(store, Arc::new(rules)))
-    }
-
-    fn run(work: impl Future<Output = ()>) {
-        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work);
-    }
-
-    async fn call(service: &Service, tool: &str, mut input: Value) -> Result<Value, Refusal> {
-        input["operation_id"] = json!(ulid::Ulid::generate().to_string());
-        let told = service.call(Tool::find(tool).unwrap(), &Caller::new(Role::Human), &input, "test").await;
-        told.map(|envelope| envelope.data())
-    }
-
-    async fn create(service: &Service, feature: &str) {
-        call(service, "feature.create", json!({"feature_id": feature, "title": "t"})).await.unwrap();
-    }
-
-    async fn ask(service: &Service, feature: &str, prompt: &str, blocking: bool) -> String {
-        let input = json!({"feature_id": feature, "role": "builder", "session_id": "s", "prompt": prompt,
-            "question_type": "clarification", "blocking": blocking});
-        let data = call(service, "feature.question_create", input).await.unwrap();
-        data["question_id"].as_str().unwrap().to_owned()
-    }
-
-    async fn answer(service: &Service, feature: &str, question: &str, by: &str) -> Result<Value, Refusal> {
-        let input = json!({"feature_id": feature, "question_id": question, "answer": "x", "answered_by": by});
-        call(service, "feature.question_answer", input).await
-    }
-
-    fn remembers(store: &SqliteStore, feature: &str) -> bool {
-        let id = FeatureId::parse(feature).unwrap();
-        store.writer.read_here(|lent| Ok(lent.recent.unwrap().holds(&id))).ok().unwrap().unwrap()
-    }
-
-    async fn look(store: &SqliteStore, question: &str) {
-        assert!(store.question(QuestionId::parse(question).unwrap()).await.unwrap().unwrap().is_open());
-    }
-
-    #[test]
-    fn a_question_that_was_looked_at_is_answered_from_memory_until_somebody_else_writes() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let ((ours, we), (theirs, they)) = (open(dir.path()), open(dir.path()));
-        run(async {
-            let mut asked = Vec::new();
-            for feature in ["a", "b"] {
-                create(&they, feature).await;
-                asked.push(ask(&they, feature, "p", true).await);
-            }
-            // The tables hold all of it, and our writer knows of nobody who has written since.
-            theirs.next_deadline().await.unwrap();
-            create(&we, "ours").await;
-            for (feature, question) in ["a", "b"].into_iter().zip(&asked) {
-                assert!(!remembers(&ours, feature), "{feature}");
-                look(&ours, question).await;
-                assert!(remembers(&ours, feature), "{feature}");
-            }
-            let told = answer(&we, "a", &asked[0], "ann").await.unwrap();
-            assert_eq!((&told["resumed"], &told["feature_status"]), (&json!(true), &json!("planning")));
-            answer(&they, "b", &asked[1], "bob").await.unwrap();
-            let late = answer(&we, "b", &asked[1], "ann").await.unwrap_err();
-            assert_eq!(late.code.as_str(), "question_already_answered");
-            assert_eq!(late.facts["answered_by"], "bob");
-            assert_eq!(ours.verify().await.unwrap(), Vec::<String>::new());
-        });
-    }
-
-    #[test]
-    fn a_feature_is_not_remembered_by_a_part_of_it() {
-        let dir = tempfile::TempDir::new().unwrap();
-        let (store, service) = open(dir.path());
-        run(async {
-            for feature in ["changed", "several", "long", "longer"] {
-                create(&service, feature).await;
-            }
-            let changed = ask(&service, "changed", "p", true).await;
-            let several = ask(&service, "several", "p", true).await;
-            ask(&service, "several", "p", false).await;
-            store.next_deadline().await.unwrap();
-            // In the log alone, and then forgotten for the sake of others.
-            call(&service, "feature.log_append", json!({"feature_id": "changed", "note": "n"}))
-                .await
-                .unwrap();
-            for feature in ["long", "longer"] {
-                ask(&service, feature, &"p".repeat(65_536), true).await;
-            }
-            for (feature, question) in [("changed", &changed), ("several", &several)] {
-                assert!(!remembers(&store, feature), "{feature}");
-                look(&store, question).await;
-                assert!(!remembers(&store, feature), "{feature}");
-                answer(&service, feature, question, "ann").await.unwrap();
-            }
-            assert_eq!(store.verify().await.unwrap(), Vec::<String>::new());
-        });
     }
 }

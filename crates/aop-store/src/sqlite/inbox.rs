@@ -48,7 +48,8 @@ impl Reader<'_> {
     }
 
     fn page(&self, sql: &str, params: &[&dyn ToSql]) -> Result<Vec<Question>, StoreError> {
-        self.texts(sql, params)?.iter().map(|record| parse_question(record)).collect()
+        // Read where it stands: the texts of a whole page are not kept for that.
+        self.rows(sql, params, |row| Ok(parse_question(row.get_ref(0)?.as_str()?)))?.into_iter().collect()
     }
 
     fn count(&self, sql: &str, params: &[&dyn ToSql]) -> Result<usize, StoreError> {

@@ -57,7 +57,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use turn::Turn;
-use writer::{Lent, Spare, Writer};
+use writer::{Spare, Writer};
 
 /// So often a read that finds the tables behind the log waits until they are not.
 const LOOKS: usize = 2;
@@ -100,8 +100,8 @@ impl SqliteStore {
         Box::pin(async move {
             let mut lent = false;
             for _ in 0..LOOKS {
-                let read = |lent: Lent<'_>| {
-                    let reader = Reader::begin(lent.connection, &self.site.path, now)?;
+                let read = |connection: &Connection| {
+                    let reader = Reader::begin(connection, &self.site.path, now)?;
                     if reader.is_behind()? { Ok(Err(work)) } else { work(&reader).map(Ok) }
                 };
                 let seen = if lent { self.on_writers(read) } else { self.on_spare(read) };
@@ -122,9 +122,9 @@ impl SqliteStore {
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         let now = self.clock.now();
-        Box::pin(
-            async move { self.on_spare(|lent| work(&Reader::begin(lent.connection, &self.site.path, now)?)) },
-        )
+        Box::pin(async move {
+            self.on_spare(|connection| work(&Reader::begin(connection, &self.site.path, now)?))
+        })
     }
 
     /// Brings the tables up to the log, on this thread or after the next batch; whether the writer took its connection
@@ -142,21 +142,17 @@ impl SqliteStore {
     /// use the connection that writes, while nobody does: its pages are at hand, and another connection is memory.
     fn glance<T: Send + 'static>(
         &self,
-        look: impl Fn(Glance<'_>) -> Result<Option<T>, StoreError> + Send + Sync + 'static,
+        look: impl Fn(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + Sync + 'static,
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         let now = self.clock.now();
         Box::pin(async move {
-            let is_behind = |lent: Lent<'_>| {
-                connect::is_behind(lent.connection).map_err(|error| connect::explain(&self.site.path, &error))
-            };
-            let look = |Lent { connection, recent }: Lent<'_>| {
-                look(Glance { connection, path: &self.site.path, clock: now, recent })
-            };
+            let look =
+                |connection: &Connection| look(&Glance { connection, path: &self.site.path, clock: now });
             if let Some(seen) = self.on_writers(look)? {
                 return Ok(seen);
             }
-            if self.writer.is_unsettled() || self.on_writers(is_behind)? {
+            if self.writer.is_unsettled() || self.is_behind()? {
                 self.settle().await?;
                 if let Some(seen) = self.on_writers(look)? {
                     return Ok(seen);
@@ -166,10 +162,33 @@ impl SqliteStore {
         })
     }
 
+    /// The same for what is found in the tables only: before they are brought up to the log a look would find nothing, and
+    /// would open a connection for it while the writer is about just that. A process that has not written yet does not
+    /// know how its neighbours left them, and asks.
+    fn list<T: Send + 'static>(
+        &self,
+        look: impl Fn(&Glance<'_>) -> Result<Option<T>, StoreError> + Send + Sync + 'static,
+        work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Pending<'_, T> {
+        Box::pin(async move {
+            if self.writer.is_unsettled() || self.writer.is_idle() && self.is_behind()? {
+                self.settle().await?;
+            }
+            self.glance(look, work).await
+        })
+    }
+
+    /// Whether the tables lack anything that the log has.
+    fn is_behind(&self) -> Result<bool, StoreError> {
+        self.on_writers(|connection| {
+            connect::is_behind(connection).map_err(|error| connect::explain(&self.site.path, &error))
+        })
+    }
+
     /// Reads on a connection that nobody else uses meanwhile.
-    fn on_spare<T>(&self, read: impl FnOnce(Lent<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn on_spare<T>(&self, read: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let connection = self.borrow()?;
-        let result = read(Lent { connection: &connection, recent: None });
+        let result = read(&connection);
         self.spare().push(connection);
         result
     }
@@ -186,7 +205,10 @@ impl SqliteStore {
     }
 
     /// Reads on the connection that writes, while nobody does: to open another costs as much as most reads.
-    fn on_writers<T>(&self, read: impl FnOnce(Lent<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    fn on_writers<T>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         self.writer.read_here(read).unwrap_or_else(|read| self.on_spare(read))
     }
 
@@ -255,6 +277,9 @@ impl Store for SqliteStore {
 
     fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
         let (same, tail) = (id.clone(), self.writer.tail());
+        if let Some(closed) = tail.closed(&id) {
+            return Box::pin(std::future::ready(Ok(Some(closed))));
+        }
         self.glance(move |glance| glance.question(&same, &tail), move |reader| reader.question(&id))
     }
 
@@ -268,11 +293,11 @@ impl Store for SqliteStore {
 
     fn records(&self, page: QuestionPage) -> Pending<'_, Vec<Record>> {
         let same = page.clone();
-        self.glance(move |glance| glance.records(&same), move |reader| reader.records(&page))
+        self.list(move |glance| glance.records(&same), move |reader| reader.records(&page))
     }
 
     fn inbox(&self, skip: usize, limit: usize) -> Pending<'_, Inbox> {
-        self.glance(move |glance| glance.inbox(skip, limit), move |reader| reader.inbox(skip, limit))
+        self.list(move |glance| glance.inbox(skip, limit), move |reader| reader.inbox(skip, limit))
     }
 
     fn view(&self, id: FeatureId, answers: usize) -> Pending<'_, Option<FeatureView>> {

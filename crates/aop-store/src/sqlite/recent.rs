@@ -1,6 +1,5 @@
-//! Features and counters as the last commits left them. A feature is usually changed several times in a row, or right
-//! after somebody looked at its question, and to read its records back costs as much as to decide. Nothing is kept once
-//! anybody else has written to the file.
+//! Features and counters as the last commits left them. A feature is usually changed several times in a row, and to
+//! read its records back costs as much as to decide. Nothing is kept once anybody else has written to the file.
 
 use super::connect;
 use crate::rows::in_list_order;
@@ -69,10 +68,6 @@ impl Recent {
         let kept = self.features.remove(id)?;
         self.bytes -= kept.bytes;
         Some(*kept)
-    }
-
-    pub(super) fn holds(&self, id: &FeatureId) -> bool {
-        self.features.contains_key(id)
     }
 
     /// Puts a feature in as the tables have it now.

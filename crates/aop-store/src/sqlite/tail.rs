@@ -90,6 +90,14 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A question that was closed a moment ago. It stays as it is whatever else happens, so nobody needs to look into the
+    /// file for it; most of those who wait for one find it here.
+    pub(super) fn closed(&self, id: &QuestionId) -> Option<Question> {
+        let tail = self.look();
+        let question = tail.questions.get(id).filter(|question| !question.is_open())?;
+        Some((**question).clone())
+    }
+
     /// Takes what a commit has added, or put in its place.
     pub(super) fn publish(&self, added: Tail, instead: bool, seq: u64) {
         let mut held = self.look();

@@ -31,7 +31,7 @@ pub(super) struct Worker {
     pub(super) lock: File,
     clock: Arc<dyn Clock>,
     ids: Ids,
-    pub(super) recent: Recent,
+    recent: Recent,
     tail: Shared,
     pages: Arc<AtomicI32>,
     /// A secret was erased, and older copies of its page may still stand in SQLite's log.

@@ -5,7 +5,6 @@
 
 use super::batch::{Added, Batch, Company};
 use super::connect::unavailable;
-use super::recent::Recent;
 use super::site::Site;
 use super::tail::Shared;
 use super::turn::Turn;
@@ -47,13 +46,6 @@ enum Job {
 enum Lock {
     Try,
     Wait,
-}
-
-/// A connection for one read.
-pub(super) struct Lent<'a> {
-    pub(super) connection: &'a Connection,
-    /// Where what was read can be remembered, if it is the one that writes.
-    pub(super) recent: Option<&'a mut Recent>,
 }
 
 /// Connections for reading.
@@ -179,20 +171,24 @@ impl Writer {
         self.desk.is_unsettled()
     }
 
-    /// Reads on the connection that writes, if nobody writes or queues for it: it knows what was just committed, and may
-    /// remember what it saw. Otherwise gives the work back.
+    /// Whether nothing was written here yet.
+    pub(super) fn is_idle(&self) -> bool {
+        self.desk.worker.try_lock().is_ok_and(|worker| worker.is_none())
+    }
+
+    /// Reads on the connection that writes, if nobody writes or queues for it: it knows what was just committed.
+    /// Otherwise gives the work back.
     pub(super) fn read_here<T, W>(&self, work: W) -> Result<Result<T, StoreError>, W>
     where
-        W: FnOnce(Lent<'_>) -> Result<T, StoreError>,
+        W: FnOnce(&Connection) -> Result<T, StoreError>,
     {
         if self.desk.queued.load(Ordering::SeqCst) > 0 {
             return Err(work);
         }
-        match self.desk.worker.try_lock().as_deref_mut() {
+        match self.desk.worker.try_lock().as_deref() {
             // One that could not even be rolled back shows what nobody committed.
             Ok(Some(worker)) if worker.connection.is_autocommit() => {
-                let Worker { connection, recent, .. } = worker;
-                Ok(self.desk.site.check().and_then(|()| work(Lent { connection, recent: Some(recent) })))
+                Ok(self.desk.site.check().and_then(|()| work(&worker.connection)))
             }
             Ok(_) | Err(_) => Err(work),
         }

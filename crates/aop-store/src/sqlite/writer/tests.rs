@@ -114,8 +114,8 @@ fn every_commit_that_is_answered_is_synced_also_after_one_that_was_not() {
     let dir = tempfile::TempDir::new().unwrap();
     let writer = writer(dir.path());
     let full = || {
-        let pragma = |lent: Lent<'_>| {
-            Ok(lent.connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap())
+        let pragma = |connection: &Connection| {
+            Ok(connection.pragma_query_value(None, "synchronous", |row| row.get::<_, i64>(0)).unwrap())
         };
         writer.write_here(spec_now).map_err(drop).unwrap().unwrap();
         assert_eq!(writer.read_here(pragma).ok().unwrap().unwrap(), 2);
@@ -245,8 +245,8 @@ fn a_caller_that_finds_nobody_writing_commits_on_its_own_thread() {
 fn a_read_uses_the_connection_that_writes_while_nobody_does() {
     let dir = tempfile::TempDir::new().unwrap();
     let writer = writer(dir.path());
-    let specs = |lent: Lent<'_>| {
-        Ok(lent.connection.query_row("SELECT count(*) FROM specs", (), |row| row.get::<_, i64>(0)).unwrap())
+    let specs = |connection: &Connection| {
+        Ok(connection.query_row("SELECT count(*) FROM specs", (), |row| row.get::<_, i64>(0)).unwrap())
     };
     assert!(writer.read_here(specs).is_err(), "there is none yet");
     writer.write_here(spec("a")).ok().unwrap().unwrap();
