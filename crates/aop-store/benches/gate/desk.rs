@@ -4,7 +4,6 @@ use crate::calls::{call, question_id};
 use crate::place::Place;
 use crate::wait::wait;
 use crate::ways::floor::Bare;
-use aop_kernel::ids::QuestionId;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
@@ -37,9 +36,6 @@ pub(crate) trait Desk: Sync {
 
     /// The most urgent ones, with how many there are in all, as a person sees them.
     fn inbox(&self, limit: usize) -> usize;
-
-    /// One of them, as whoever answers it has seen it.
-    fn show(&self, question: &Open);
 
     fn answer(&self, question: &Open);
 }
@@ -117,11 +113,6 @@ impl Desk for Ours {
         wait(self.0.store.inbox(0, limit)).unwrap().items.len()
     }
 
-    fn show(&self, question: &Open) {
-        let id = QuestionId::parse(&question.id).unwrap();
-        assert!(wait(self.0.store.question(id)).unwrap().is_some_and(|question| question.is_open()));
-    }
-
     fn answer(&self, question: &Open) {
         wait(call(&self.0, Tool::QuestionAnswer, &question.answer));
     }
@@ -161,10 +152,6 @@ impl Desk for Floor {
 
     fn inbox(&self, limit: usize) -> usize {
         self.page(limit)
-    }
-
-    fn show(&self, question: &Open) {
-        assert!(!self.0.record(&question.id).is_empty());
     }
 
     fn answer(&self, question: &Open) {

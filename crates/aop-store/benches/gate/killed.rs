@@ -3,7 +3,7 @@
 use crate::desk::{Desk, FLOOR, Which};
 use crate::measure::percentile;
 use crate::options::Options;
-use crate::park::{fill, shortcut};
+use crate::park::{CALLERS, fill, shortcut};
 use crate::place::Place;
 use crate::ways::Serving;
 use aop_testkit::postgres::Server;
@@ -15,8 +15,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// It is opened so often, each time after another kill.
-const OPENED: usize = 15;
+/// More are raised and the process is killed amid that so often, because what it leaves depends on when it last moved its
+/// log into the database; …
+const KILLED: u64 = 15;
+/// … each time so many more, which is no multiple of anything.
+const MORE: u64 = 83;
 
 /// At most so many of those that were acknowledged are answered one by one, spread over all of them.
 const ANSWERED: usize = 1_000;
@@ -37,8 +40,15 @@ pub(crate) fn all(options: &Options, folder: &Path, place: &Place, server: Optio
         let mut killed: Vec<Killed> =
             desks.into_iter().map(|desk| Killed::with(desk, *count, server)).collect();
         // In turns, because the machine changes under us.
-        for _ in 0..OPENED {
-            killed.iter_mut().for_each(Killed::reopen);
+        for kill in 0..KILLED {
+            if kill > 0 {
+                killed.iter_mut().for_each(|killed| killed.raise_and_kill(MORE));
+            }
+            for killed in &mut killed {
+                let (amid, parked) = (killed.reopen(), killed.reopen());
+                killed.amid.push(amid);
+                killed.parked.push(parked);
+            }
         }
         for killed in killed {
             let folder = killed.desk.folder.clone();
@@ -52,33 +62,64 @@ pub(crate) fn all(options: &Options, folder: &Path, place: &Place, server: Optio
 struct Killed {
     desk: Which,
     acknowledged: Vec<String>,
+    /// No question has this number or one above it.
+    next: u64,
     /// How long the server took to come back, where there is one.
     recovery_ms: Option<u64>,
-    /// From opening it to the first answer.
-    first: Vec<Duration>,
+    /// From opening it to the first answer, when it was killed amid raising …
+    amid: Vec<Duration>,
+    /// … and when all were parked.
+    parked: Vec<Duration>,
     answered: HashSet<String>,
 }
 
 impl Killed {
     fn with(desk: Which, count: u64, server: Option<&Server>) -> Self {
-        let acknowledged = raise_and_kill(&desk, count);
-        let recovery_ms = server.map(|server| {
+        let mut killed = Killed {
+            desk,
+            acknowledged: Vec::new(),
+            next: 0,
+            recovery_ms: None,
+            amid: Vec::new(),
+            parked: Vec::new(),
+            answered: HashSet::new(),
+        };
+        killed.raise_and_kill(count);
+        killed.recovery_ms = server.map(|server| {
             server.crash();
             let start = Instant::now();
             server.start();
             u64::try_from(start.elapsed().as_millis()).unwrap()
         });
-        Killed { desk, acknowledged, recovery_ms, first: Vec::new(), answered: HashSet::new() }
+        killed
     }
 
-    /// Opens it, answers one, and is killed again.
-    fn reopen(&mut self) {
+    /// Raises until so many more are acknowledged, and kills the process amid the next.
+    fn raise_and_kill(&mut self, count: u64) {
+        let mut raise = self.desk.child("child-raise");
+        let (mut child, said) = start(raise.arg(count.to_string()).arg(self.next.to_string()));
+        let (before, mut killed) = (self.acknowledged.len() as u64, false);
+        // What it had said before it died counts as well.
+        for line in said.lines() {
+            self.acknowledged.push(line.unwrap());
+            if self.acknowledged.len() as u64 - before >= count && !killed {
+                child.kill().unwrap();
+                killed = true;
+            }
+        }
+        child.wait().unwrap();
+        // Each caller may have begun one that nobody was told of.
+        self.next += self.acknowledged.len() as u64 - before + CALLERS;
+    }
+
+    /// Opens it, answers one, and is killed again; how long that took.
+    fn reopen(&mut self) -> Duration {
         let (child, said) = start(&mut self.desk.child("child-reopen"));
         let line = said.lines().next().unwrap().unwrap();
         kill(child);
         let (micros, id) = line.split_once(' ').unwrap();
         self.answered.insert(id.to_owned());
-        self.first.push(Duration::from_micros(micros.parse().unwrap()));
+        Duration::from_micros(micros.parse().unwrap())
     }
 
     /// Whether everything is there, and can be answered.
@@ -98,37 +139,20 @@ impl Killed {
         assert_eq!(opened.page(usize::MAX), open.len() - sample.len(), "an answer did not stay");
         json!({"bench": "killed", "store": desk.place.name(), "of": if desk.is_floor() { "floor" } else { "aop" },
             "parked": count, "acknowledged": self.acknowledged.len(), "lost": lost,
-            "first_answer_after_first_kill_us": u64::try_from(self.first[0].as_micros()).unwrap(),
-            "first_answer_p50_us": percentile(&mut self.first, 0.5), "server_back_ms": self.recovery_ms,
+            "amid_raising_p50_us": percentile(&mut self.amid, 0.5),
+            "first_answer_p50_us": percentile(&mut self.parked, 0.5), "server_back_ms": self.recovery_ms,
             "served_first_answer_ms": served, "all_listed_ms": u64::try_from(listed.as_millis()).unwrap(),
             "answered_one_by_one": sample.len()})
     }
 }
 
-/// What is acknowledged until so many are; then the process that raises them is killed amid the next.
-fn raise_and_kill(desk: &Which, count: u64) -> Vec<String> {
-    let (mut child, said) = start(desk.child("child-raise").arg(count.to_string()));
-    let mut acknowledged = Vec::new();
-    let mut killed = false;
-    // What it had said before it died counts as well.
-    for line in said.lines() {
-        acknowledged.push(line.unwrap());
-        if acknowledged.len() as u64 >= count && !killed {
-            child.kill().unwrap();
-            killed = true;
-        }
-    }
-    child.wait().unwrap();
-    acknowledged
-}
-
 /// The child that raises questions until it is killed.
-pub(crate) fn raise(desk: &Which, count: u64) {
+pub(crate) fn raise(desk: &Which, count: u64, from: u64) {
     let out = Mutex::new(std::io::stdout());
     // One write for each, so that no line is torn.
     let say = |id: &str| out.lock().unwrap().write_all(format!("{id}\n").as_bytes()).unwrap();
     let desk = desk.open();
-    let already = shortcut(desk.as_ref(), count, &say);
+    let already = if from == 0 { shortcut(desk.as_ref(), count, &say) } else { from };
     fill(desk.as_ref(), already..u64::MAX, say);
 }
 

@@ -89,8 +89,8 @@ pub(crate) enum Child {
     Cycles(syncs::Traced),
     /// Raises questions and looks at them.
     Park { desk: desk::Which, count: u64 },
-    /// Raises questions for ever and says which are acknowledged.
-    Raise { desk: desk::Which, count: u64 },
+    /// Raises questions for ever, from this number on, and says which are acknowledged.
+    Raise { desk: desk::Which, count: u64, from: u64 },
     /// Opens what a killed process left, and answers.
     Reopen(desk::Which),
 }
@@ -100,7 +100,7 @@ impl Child {
         match self {
             Child::Cycles(traced) => traced.run(),
             Child::Park { desk, count } => park::child(&desk, count),
-            Child::Raise { desk, count } => killed::raise(&desk, count),
+            Child::Raise { desk, count, from } => killed::raise(&desk, count, from),
             Child::Reopen(desk) => killed::reopen(&desk),
         }
     }
@@ -128,7 +128,10 @@ pub(crate) fn child(args: &[String], run: impl FnOnce(Child)) -> bool {
             let desk = desk::Which { place, folder, name: next().to_owned() };
             match kind {
                 "child-park" => Child::Park { desk, count: next().parse().unwrap() },
-                "child-raise" => Child::Raise { desk, count: next().parse().unwrap() },
+                "child-raise" => {
+                    let mut number = || next().parse().unwrap();
+                    Child::Raise { desk, count: number(), from: number() }
+                }
                 _ => Child::Reopen(desk),
             }
         }

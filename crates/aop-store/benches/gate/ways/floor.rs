@@ -79,13 +79,6 @@ impl Bare {
         });
     }
 
-    /// One that is open.
-    pub(crate) fn record(&self, id: &str) -> String {
-        let connection = self.0.lock().unwrap();
-        let sql = "SELECT record FROM questions WHERE id = ?1 AND status = 'open'";
-        connection.prepare_cached(sql).unwrap().query_row([id], |row| row.get(0)).unwrap()
-    }
-
     /// The oldest open ones: id and record.
     pub(crate) fn page(&self, limit: usize) -> Vec<(String, String)> {
         let connection = self.0.lock().unwrap();
