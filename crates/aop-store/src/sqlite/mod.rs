@@ -278,7 +278,7 @@ impl Store for SqliteStore {
     fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
         let (same, tail) = (id.clone(), self.writer.tail());
         if let Some(closed) = tail.closed(&id) {
-            return Box::pin(std::future::ready(Ok(Some(closed))));
+            return Box::pin(std::future::ready(self.site.check().map(|()| Some(closed))));
         }
         self.glance(move |glance| glance.question(&same, &tail), move |reader| reader.question(&id))
     }
