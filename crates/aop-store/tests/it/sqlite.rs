@@ -55,19 +55,27 @@ fn a_store_whose_file_was_removed_or_replaced_acknowledges_and_shows_nothing() {
     write().unwrap();
     // From now on there is a connection for it.
     settle().unwrap();
+    let id = wait(world.ask("a"));
+    wait(world.answer("a", &id, json!("x"))).unwrap();
+    // Found in memory: the tables do not have it yet.
+    let closed = || wait(world.store.question(question_id(&id))).map(drop);
+    closed().unwrap();
     std::fs::rename(&place, dir.path().join("gone")).unwrap();
+    unavailable(closed());
     unavailable(settle());
     unavailable(glance());
     unavailable(write());
     unavailable(wait(world.store.now()).map(drop));
     std::fs::create_dir(&place).unwrap();
     drop(SqliteStore::open(&place, clock()).unwrap());
+    unavailable(closed());
     unavailable(write());
     unavailable(settle());
     unavailable(glance());
     unavailable(wait(world.store.now()).map(drop));
     std::fs::rename(&place, dir.path().join("other")).unwrap();
     std::fs::rename(dir.path().join("gone"), &place).unwrap();
+    closed().unwrap();
     write().unwrap();
     settle().unwrap();
 }
