@@ -98,18 +98,16 @@ impl Killed {
     fn raise_and_kill(&mut self, count: u64) {
         let mut raise = self.desk.child("child-raise");
         let (mut child, said) = start(raise.arg(count.to_string()).arg(self.next.to_string()));
-        let (before, mut killed) = (self.acknowledged.len() as u64, false);
-        // What it had said before it died counts as well.
-        for line in said.lines() {
+        // What it had said before it died counts as well, and each caller may have begun one that nobody was told of.
+        self.next += CALLERS;
+        for (line, told) in said.lines().zip(1..) {
             self.acknowledged.push(line.unwrap());
-            if self.acknowledged.len() as u64 - before >= count && !killed {
+            self.next += 1;
+            if told == count {
                 child.kill().unwrap();
-                killed = true;
             }
         }
         child.wait().unwrap();
-        // Each caller may have begun one that nobody was told of.
-        self.next += self.acknowledged.len() as u64 - before + CALLERS;
     }
 
     /// Opens it, answers one, and is killed again; how long that took.

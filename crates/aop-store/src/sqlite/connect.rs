@@ -26,6 +26,10 @@ const MIGRATIONS: &[&str] = &[
 /// How long to wait for a lock: one that SQLite itself holds, or another process that writes.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Of some fifty pages, in KiB as SQLite takes it: the upper levels of every index stay at hand, the system keeps the rest
+/// of what is read often, and there are as many readers as read at once.
+const CACHE: i64 = -192;
+
 /// The only project a file holds.
 pub(super) const PROJECT: i64 = 1;
 
@@ -46,8 +50,7 @@ pub(super) fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let connection = open_existing(path)?;
     let settings = || {
         connection.pragma_update(None, "query_only", true)?;
-        // Some fifty pages: every commit empties it anyway, and there are as many of these as read at once.
-        connection.pragma_update(None, "cache_size", -192)
+        connection.pragma_update(None, "cache_size", CACHE)
     };
     settings().map_err(|error| explain(path, &error))?;
     Ok(connection)
@@ -64,8 +67,7 @@ pub(super) fn open_writer(path: &Path, spare: Option<Connection>) -> Result<Conn
         connection.pragma_update(None, "synchronous", "FULL")?;
         // An erased secret leaves no copy in free pages.
         connection.pragma_update(None, "secure_delete", true)?;
-        // Some fifty pages: the upper levels of every index stay at hand; the system keeps the rest of what is read often.
-        connection.pragma_update(None, "cache_size", -192)?;
+        connection.pragma_update(None, "cache_size", CACHE)?;
         // The writer checkpoints itself, after the callers have their replies.
         connection.pragma_update(None, "wal_autocheckpoint", 0)
     };

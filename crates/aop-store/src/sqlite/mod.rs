@@ -171,7 +171,7 @@ impl SqliteStore {
         work: impl FnOnce(&Reader<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Pending<'_, T> {
         Box::pin(async move {
-            if self.writer.is_unsettled() || self.writer.is_idle() && self.is_behind()? {
+            if self.writer.is_unsettled() || self.writer.is_fresh() && self.is_behind()? {
                 self.settle().await?;
             }
             self.glance(look, work).await

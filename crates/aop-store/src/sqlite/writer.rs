@@ -172,7 +172,7 @@ impl Writer {
     }
 
     /// Whether nothing was written here yet.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn is_fresh(&self) -> bool {
         self.desk.worker.try_lock().is_ok_and(|worker| worker.is_none())
     }
 

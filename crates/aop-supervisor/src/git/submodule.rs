@@ -294,26 +294,28 @@ mod tests {
         assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub"], "it is not lost");
     }
 
+    /// A file in this place keeps a worktree that has nothing else to keep.
+    async fn keeps_for_a_file_at(place: &str, project: &Git, id: &FeatureId, worktree: &Path) {
+        write(&worktree.join(place), "new", "text");
+        let file = format!("{place}/new");
+        assert_eq!(project.remove_worktree(id).await.unwrap(), [&*file], "git says nothing of it");
+        std::fs::remove_file(worktree.join(&file)).unwrap();
+        assert_eq!(project.remove_worktree(id).await.unwrap(), [""; 0]);
+        assert!(!worktree.exists());
+    }
+
     #[tokio::test]
     async fn what_stands_where_a_submodule_is_not_checked_out_keeps_its_worktree() {
         let (_remote, _dir, project, _, _) = with_submodule().await;
         let id = FeatureId::parse("search").unwrap();
         let worktree = project.ensure_worktree(&id).await.unwrap();
-        write(&worktree.join("sub"), "new", "text");
-        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub/new"], "git says nothing of it");
-        std::fs::remove_file(worktree.join("sub/new")).unwrap();
-        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
-        assert!(!worktree.exists());
+        keeps_for_a_file_at("sub", &project, &id, &worktree).await;
     }
 
     #[tokio::test]
     async fn what_stands_where_a_submodule_of_a_submodule_is_not_checked_out_keeps_its_worktree() {
         let (_inner, _dirs, project, id, worktree) = with_submodule_in_submodule().await;
-        write(&worktree.join("sub/inner"), "new", "text");
-        assert_eq!(project.remove_worktree(&id).await.unwrap(), ["sub/inner/new"], "git says nothing of it");
-        std::fs::remove_file(worktree.join("sub/inner/new")).unwrap();
-        assert_eq!(project.remove_worktree(&id).await.unwrap(), [""; 0]);
-        assert!(!worktree.exists());
+        keeps_for_a_file_at("sub/inner", &project, &id, &worktree).await;
     }
 
     #[tokio::test]

@@ -66,7 +66,8 @@ pub(super) fn page(lines: &Lines) -> String {
         "A process raises questions until so many are acknowledged and is killed amid the next; then the store is opened and \
          one is answered (*amid raising*); and once more, after a kill that found all of them parked. This fifteen times over, \
          with some hundred questions more each time, because what a kill leaves to do depends on when it comes; medians are \
-         shown. PostgreSQL is crashed and started as well, once. In the end all are listed, every acknowledged one has to be there, and up to a thousand, spread over all, are answered. \
+         shown. PostgreSQL is crashed and started as well, once. In the end all are listed, every acknowledged one has to \
+         be there, and up to a thousand, spread over all, are answered. \
          *Served* is from the start of `aop serve` to the first answer over HTTP."
             .to_owned(),
     );
