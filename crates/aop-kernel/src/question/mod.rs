@@ -203,6 +203,16 @@ impl QuestionState {
             QuestionState::Withdrawn { .. } => QuestionStatus::Withdrawn,
         }
     }
+
+    /// Whether the clock closed it, and nobody's operation.
+    pub fn is_closed_by_clock(&self) -> bool {
+        match self {
+            QuestionState::Open => false,
+            QuestionState::Answered { resolution, .. }
+            | QuestionState::Expired { resolution }
+            | QuestionState::Withdrawn { resolution } => resolution.operation_id.is_none(),
+        }
+    }
 }
 
 /// The status on the wire.
