@@ -1,5 +1,6 @@
-//! The project's events for those who follow them. One task reads each event once and keeps the last ones at hand;
-//! whoever is further behind reads from the store. Nobody who follows holds up anybody, and nobody misses an event.
+//! The project's events for those who follow them. While anybody does, one task reads each event once and keeps the last
+//! ones at hand; whoever is further behind reads from the store. Nobody who follows holds up anybody, and nobody misses an
+//! event.
 
 use aop_kernel::Refusal;
 use aop_kernel::event::Recorded;
@@ -47,7 +48,8 @@ impl Item {
 pub(crate) struct Feed {
     store: Arc<dyn Store>,
     kept: Arc<Mutex<Kept>>,
-    last: watch::Receiver<u64>,
+    /// The last event that followers were told of. Whoever follows has a receiver of it, and nobody else.
+    last: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Default)]
@@ -78,13 +80,22 @@ impl Feed {
     pub(crate) async fn start(store: Arc<dyn Store>) -> Result<Self, Refusal> {
         let mut changes = store.changes();
         let mut seen = store.last().await?;
-        let (announce, last) = watch::channel(seen);
-        let feed = Feed { store, kept: Arc::default(), last };
-        let (store, kept) = (Arc::clone(&feed.store), Arc::clone(&feed.kept));
+        let feed = Feed { store, kept: Arc::default(), last: Arc::new(watch::Sender::new(seen)) };
+        let (store, kept, last) =
+            (Arc::clone(&feed.store), Arc::clone(&feed.kept), Arc::downgrade(&feed.last));
         tokio::spawn(async move {
             while changes.changed().await.is_ok() {
-                changes.borrow_and_update();
+                let newest = *changes.borrow_and_update();
                 loop {
+                    // Nobody can follow any more.
+                    let Some(last) = last.upgrade() else { return };
+                    if last.receiver_count() == 0 {
+                        // Whoever comes now reads from the store what was passed over.
+                        *lock(&kept) = Kept::default();
+                        seen = seen.max(newest);
+                        last.send_replace(seen);
+                        break;
+                    }
                     let page = EventPage { after: seen, feature: None, limit: PAGE };
                     let Ok(events) = store.events(page).await else {
                         tokio::time::sleep(RETRY).await;
@@ -94,10 +105,7 @@ impl Feed {
                     let items: Vec<Item> = events.iter().map(Item::new).collect();
                     items.into_iter().for_each(|item| lock(&kept).push(item));
                     seen = newest;
-                    if announce.send(seen).is_err() {
-                        // Nobody can follow any more.
-                        return;
-                    }
+                    last.send_replace(seen);
                 }
             }
         });
@@ -111,7 +119,7 @@ impl Feed {
 
     /// Changes with every new event.
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
-        self.last.clone()
+        self.last.subscribe()
     }
 
     /// The next events after this one, in order; none when there are none yet.
@@ -146,6 +154,41 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::fixture::World;
+
+    /// All that was committed has come here, and everybody has had a turn.
+    async fn settled(world: &World, feed: &Feed) {
+        let last = world.service.store.last().await.unwrap();
+        while feed.last() < last {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_follows_is_not_read_and_whoever_comes_then_misses_nothing() {
+        let world = World::new().await;
+        let feed = Feed::start(Arc::clone(&world.service.store)).await.unwrap();
+        let start = feed.last();
+        world.feature("alone", "Alone").await;
+        settled(&world, &feed).await;
+        assert!(lock(&feed.kept).items.is_empty());
+        let numbers =
+            async |seq| -> Vec<u64> { feed.after(seq).await.unwrap().iter().map(|item| item.seq).collect() };
+        let news = feed.news();
+        world.feature("followed", "Followed").await;
+        settled(&world, &feed).await;
+        let last = feed.last();
+        assert!(!lock(&feed.kept).items.is_empty());
+        assert_eq!(numbers(start).await, (start + 1..=last).collect::<Vec<_>>());
+        drop(news);
+        world.feature("alone-again", "Alone again").await;
+        settled(&world, &feed).await;
+        assert!(lock(&feed.kept).items.is_empty());
+        let _news = feed.news();
+        world.feature("followed-again", "Followed again").await;
+        settled(&world, &feed).await;
+        assert_eq!(numbers(last).await, (last + 1..=feed.last()).collect::<Vec<_>>());
+    }
 
     fn item(seq: u64) -> Item {
         Item { seq, feature: FeatureId::parse("shop").unwrap(), json: "{}".into() }
