@@ -302,7 +302,7 @@ impl Store for PostgresStore {
     }
 
     fn now(&self) -> Pending<'_, Timestamp> {
-        self.call(async |inside| inside.read(async |reader| Ok(reader.now())).await)
+        self.call(async |inside| inside.time().await)
     }
 
     fn feature(&self, id: FeatureId) -> Pending<'_, Option<Feature>> {
@@ -320,7 +320,7 @@ impl Store for PostgresStore {
     }
 
     fn question(&self, id: QuestionId) -> Pending<'_, Option<Question>> {
-        self.call(async move |inside| inside.read(async |reader| reader.question(&id).await).await)
+        self.call(async move |inside| inside.question(&id).await)
     }
 
     fn questions(&self, page: QuestionPage) -> Pending<'_, Vec<Question>> {

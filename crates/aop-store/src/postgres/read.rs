@@ -1,7 +1,7 @@
 //! Reading: every call runs on one snapshot of the database and shows what is due as already expired.
 
+use super::Inside;
 use super::link::{Failure, Length};
-use super::{Inside, TimeSource};
 use crate::check::Told;
 use crate::error::StoreError;
 use crate::overlay::Overlay;
@@ -35,6 +35,14 @@ const COUNTERS: &str = "
     SELECT last_seq, greatest(last_at, coalesce($2, floor(extract(epoch FROM now()) * 1000)::bigint))
     FROM projects WHERE project = $1";
 
+/// A question, and whether the clock may have changed it: it is open, and something is due in its feature.
+const QUESTION: &str = "
+    SELECT q.record, q.status = 'open' AND EXISTS (
+        SELECT FROM questions d
+        WHERE d.project = $1 AND d.feature_id = q.feature_id AND d.status = 'open' AND d.expires_at
+            <= greatest(p.last_at, coalesce($2, floor(extract(epoch FROM now()) * 1000)::bigint)))
+    FROM projects p LEFT JOIN questions q ON q.project = $1 AND q.question_id = $3 WHERE p.project = $1";
+
 /// A feature and its open questions.
 const SNAPSHOT: &str = "
     SELECT 0::int2, record FROM features WHERE project = $1 AND feature_id = $2
@@ -66,12 +74,33 @@ impl Inside {
 
     async fn counters(&self, connection: &Object) -> Result<(u64, Timestamp), Failure> {
         let statement = connection.prepare_cached(COUNTERS).await?;
-        let given = match &self.time {
-            TimeSource::Database => None,
-            TimeSource::Given(clock) => Some(clock.now().as_millis()),
-        };
-        let row = connection.query_one(&statement, &[&self.project, &given]).await?;
+        let row = connection.query_one(&statement, &[&self.project, &self.given()]).await?;
         Ok((row.get::<_, i64>(0).unsigned_abs(), Timestamp::from_millis(row.get(1))))
+    }
+
+    /// The time, by one statement.
+    pub(super) async fn time(&self) -> Result<Timestamp, StoreError> {
+        self.glance(async |connection| self.now(connection).await).await
+    }
+
+    /// A question: nearly always by one statement, which whoever waits for an answer sends again and again.
+    pub(super) async fn question(&self, id: &QuestionId) -> Result<Option<Question>, StoreError> {
+        let seen = self.glance(async |connection| {
+            let statement = connection.prepare_cached(QUESTION).await?;
+            let row = connection.query_one(&statement, &[&self.project, &self.given(), &id.as_str()]).await?;
+            Ok((row.get::<_, Option<String>>(0), row.get::<_, Option<bool>>(1)))
+        });
+        match seen.await? {
+            (None, _) => Ok(None),
+            (Some(_), Some(true)) => self.read(async |reader| reader.question(id).await).await,
+            (Some(record), _) => parse_question(&record).map(Some),
+        }
+    }
+
+    /// Runs what one statement tells, and so needs no snapshot; again while the server is away.
+    async fn glance<T>(&self, work: impl AsyncFn(&Object) -> Result<T, Failure>) -> Result<T, StoreError> {
+        let looked = self.link.attempts(Length::Short, async |connection, _| work(&connection).await);
+        looked.await.map_err(without_doubt)
     }
 
     /// Runs one read on a consistent snapshot; again while the server is away.

@@ -22,6 +22,7 @@ use aop_kernel::lifecycle::Request;
 use aop_kernel::policy::Rules;
 use aop_kernel::time::Timestamp;
 use deadpool_postgres::Object;
+use std::convert::Infallible;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::Row;
@@ -292,11 +293,18 @@ async fn commit(
     let (project, seq, now) = (inside.project, seq.cast_signed(), now.as_millis());
     let params = columns.params(&project, &seq, &now);
     let notify_params: [&(dyn ToSql + Sync); 3] = [&project, &inside.channel, &seq];
-    let (written, committed, _woken) = tokio::join!(
-        connection.execute(&write, &params),
-        connection.batch_execute("COMMIT"),
-        connection.execute(&notify, &notify_params),
-    );
+    // Polled together they are sent together. Nobody waits until the others have been told.
+    let told = async {
+        let _ = connection.execute(&notify, &notify_params).await;
+        std::future::pending::<Infallible>().await
+    };
+    let ended =
+        async { tokio::join!(connection.execute(&write, &params), connection.batch_execute("COMMIT")) };
+    let (written, committed) = tokio::select! {
+        biased;
+        ended = ended => ended,
+        never = told => match never {},
+    };
     // A COMMIT of a transaction that has failed answers as if all were well, and rolls back. One that answers
     // with an error may have been carried out all the same: a server that is shut down while it waits for its
     // standby says so.
