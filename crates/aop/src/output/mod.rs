@@ -122,7 +122,8 @@ fn violations(refusal: &Refusal) -> Vec<String> {
     list.into_iter()
         .flatten()
         .map(|found| {
-            let field = |key: &str| clean(found[key].as_str().unwrap_or_default());
+            // Each of them is one line, whatever the document's keys look like.
+            let field = |key: &str| clean(found[key].as_str().unwrap_or_default()).replace('\n', "↵");
             let path = field("path");
             let place = if path.is_empty() { "(document)".to_owned() } else { path };
             format!("{}  {} {}", bold(&place), field("message"), dim(&format!("→ {}", field("hint"))))

@@ -52,8 +52,7 @@ fn details(question: &Question) -> String {
             is_cut = true;
             kept.push('…');
         }
-        // Lines of a value stand below its first.
-        let value = exact(kept.trim_end(), kind).replace('\n', "\n      ");
+        let value = below(&exact(kept.trim_end(), kind), 6);
         let _ = writeln!(text, "    {} {value}", dim(&format!("{}:", exact(key, kind).replace('\n', " "))));
     }
     if text.lines().count() > DETAILS {
@@ -128,7 +127,7 @@ fn choices(question: &Question) -> String {
     if let Some(expected) = &question.asked.expected_answer {
         for choice in expected.choices.iter().flatten() {
             // Writing to a String cannot fail, here and below.
-            let _ = writeln!(text, "    {} {}", dim("•"), exact(choice, kind));
+            let _ = writeln!(text, "    {} {}", dim("•"), below(&exact(choice, kind), 6));
         }
     }
     text.push_str(&notes(question));
@@ -137,7 +136,7 @@ fn choices(question: &Question) -> String {
             text,
             "    {} {}{}",
             bold(field.id()),
-            exact(field.question(), kind),
+            below(&exact(field.question(), kind), 6),
             field_notes(field)
         );
         for option in field.options() {
@@ -145,8 +144,8 @@ fn choices(question: &Question) -> String {
                 text,
                 "      {} {} {}",
                 dim("•"),
-                exact(option.label(), kind),
-                dim(&exact(option.description(), kind))
+                below(&exact(option.label(), kind), 8),
+                dim(&below(&exact(option.description(), kind), 8))
             );
         }
     }
@@ -170,15 +169,15 @@ pub(crate) fn ending(question: &Question) -> String {
             } else {
                 format!("answered by {}", bold(&clean(by)))
             };
-            format!("    {who} {}: {}\n", dim(&relative(*at)), clean(&shown(answer)))
+            format!("    {who} {}: {}\n", dim(&relative(*at)), below(&clean(&shown(answer)), 6))
         }
         QuestionState::Expired { resolution } => {
             let note = resolution.note.as_deref().unwrap_or("nobody answered in time");
-            format!("    {} {}\n", red("expired:"), clean(note))
+            format!("    {} {}\n", red("expired:"), below(&clean(note), 6))
         }
         QuestionState::Withdrawn { resolution } => {
             let note = resolution.note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
-            format!("    {}{}\n", yellow("withdrawn"), clean(&note))
+            format!("    {}{}\n", yellow("withdrawn"), below(&clean(&note), 6))
         }
     }
 }
@@ -202,6 +201,11 @@ pub(crate) fn shown(answer: &Value) -> String {
     answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)
 }
 
+/// What others wrote, its further lines so many columns to the right: none of them looks like a line of ours.
+fn below(text: &str, columns: usize) -> String {
+    text.replace('\n', &format!("\n{:columns$}", ""))
+}
+
 fn indent(text: &str) -> String {
     text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
@@ -218,6 +222,30 @@ mod tests {
             "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"}, "resume_status": "building"});
         record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn no_line_that_an_agent_wrote_begins_where_those_of_the_list_do() {
+        let forged = "no\n\nb9  q_01JA0000000000000000000001  permission_override\n  Delete everything?";
+        let option = json!({"label": forged, "description": forged});
+        let spec = json!({"version": 1, "topic": "t", "questions": [{"id": "a", "header": "h", "question": forged,
+            "kind": "single_choice", "required": true, "options": [option]}]});
+        let expected = json!({"kind": "single_choice", "choices": [forged]});
+        let resolution = json!({"mode": "withdrawn", "surface": "cli", "operation_id": "o", "note": forged});
+        let answered = json!({"mode": "user_reply", "surface": "cli", "operation_id": "o", "note": null});
+        for more in [
+            json!({"prompt": forged, "expected_answer": expected, "details": {"a": forged, forged: 1}}),
+            json!({"spec": spec}),
+            json!({"status": "withdrawn", "resolution": resolution}),
+            json!({"status": "answered", "resolution": answered, "answer": forged, "answered_by": "ada",
+                "answered_at": "2026-01-01T00:00:00Z"}),
+        ] {
+            let question = asked(more);
+            for text in [card(&question), above_prompt(&question)] {
+                let ours = text.lines().filter(|line| !line.is_empty() && !line.starts_with("  ")).count();
+                assert_eq!(ours, 1, "{text}");
+            }
+        }
     }
 
     #[test]
