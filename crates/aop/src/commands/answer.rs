@@ -10,6 +10,7 @@ use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
 use aop_kernel::question::{AnswerKind, Asked, Question};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -124,19 +125,29 @@ fn read_value(text: &str, question: Option<&Question>) -> Result<Value, Refusal>
     };
     let Some(question) = question else { return Ok(as_text()) };
     let parsed = aop_ask::json::read_plainly(text.as_bytes());
+    let asked = &question.asked;
+    // Also where it says two things at once, or a number that cannot be kept.
+    let is_json = serde_json::from_str::<&RawValue>(text).is_ok();
     let not_json = |error: &str| {
-        let reason = format!("the answer is not JSON: {error}");
+        let (what, hint) = if is_json {
+            (
+                "cannot be kept as it is",
+                "say each key once, and write a number that is too long or too large as text",
+            )
+        } else {
+            ("is not JSON", "quote it for the shell, for instance '[\"A\", \"B\"]' or '{\"id\": \"value\"}'")
+        };
+        let reason = format!("the answer {what}: {error}");
         Refusal::new(
             ErrorCode::QuestionInvalidAnswer,
             format!("not a valid answer to {}: {reason}", question.id),
         )
-        .hint("quote it for the shell, for instance '[\"A\", \"B\"]' or '{\"id\": \"value\"}'")
+        .hint(hint)
         .fact("question_id", &question.id)
         .fact("reasons", [reason])
     };
-    let asked = &question.asked;
-    // An object all the same, and one that says two things at once is not taken for a text.
-    let is_object = || serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
+    // An object all the same: it is not taken for a text.
+    let is_object = || is_json && text.trim_start().starts_with('{');
     let parsed = match parsed {
         Err(error) if !takes_text(asked) && is_object() => return Err(not_json(&error)),
         parsed => parsed,

@@ -4,14 +4,18 @@ use crate::cli::Global;
 use crate::config::Switch;
 use crate::output::style::{green, red, yellow};
 use crate::output::{CommandResult, Reply};
+use crate::place::Place;
 use crate::project::{Project, Session};
 use aop_engine::Surroundings;
 use aop_engine::program::known;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::Projector;
 use aop_supervisor::{Git, unfinished_merges};
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
+use std::path::PathBuf;
 
 /// Check the project: settings, store, log, files, and what a run needs
 #[derive(Debug, clap::Args)]
@@ -69,7 +73,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     let mut checks = vec![Check::good("project", format!("{}", project.root.display())), settings];
     match project.open() {
         Ok(session) => {
-            checks.push(Check::good("store", format!("{} opens", session.place.shown())));
+            checks.push(store(&session));
             checks.push(log(&session)?);
             checks.push(files(&session, args.repair)?);
             checks.push(repository(&session));
@@ -97,6 +101,27 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     let text = format!("{}\n\n{closing}", lines.join("\n"));
     let envelope = Envelope::success(&json!({"healthy": healthy, "checks": checks}));
     Ok(Reply::ok(envelope, text).exit(u8::from(!healthy)))
+}
+
+/// Whether what opens for reading takes writes too.
+fn store(session: &Session) -> Check {
+    const NAME: &str = "store";
+    let opens = format!("{} opens", session.place.shown());
+    let Place::Sqlite(dir) = &session.place else { return Check::good(NAME, opens) };
+    let parts = ["", "aop.db", "aop.db-wal", "aop.db-shm", "write.lock"].map(|name| dir.join(name));
+    let refuses =
+        |path: &&PathBuf| matches!(access(*path, Access::WRITE_OK), Err(error) if error != Errno::NOENT);
+    match parts.iter().find(refuses) {
+        None => Check::good(NAME, opens),
+        Some(path) => {
+            let path = path.components().collect::<PathBuf>();
+            let message = format!(
+                "{opens}, but {} cannot be written: make it writable for you, and its disk",
+                path.display()
+            );
+            Check::bad(NAME, message)
+        }
+    }
 }
 
 /// The tables against a replay of the log.

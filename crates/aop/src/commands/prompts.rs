@@ -95,7 +95,17 @@ fn check(files: &[PathBuf]) -> CommandResult {
     let mut text = String::new();
     let mut violations = Vec::new();
     for file in files {
-        let Findings { errors, warnings } = load(file, "a prompt spec", |bytes| Ok(prompts::check(bytes)))?;
+        let loaded = load(file, "a prompt spec", |bytes| Ok(prompts::check(bytes)));
+        let Findings { errors, warnings } = match loaded {
+            Err(refusal) if files.len() > 1 => {
+                // What cannot be read hides nothing of the others.
+                violations.push(json!({"code": refusal.code, "path": "", "message": refusal.message,
+                    "hint": refusal.hint, "file": file}));
+                items.push(json!({"file": file, "valid": false, "warnings": []}));
+                continue;
+            }
+            loaded => loaded?,
+        };
         // Writing to a string does not fail.
         let _ = writeln!(text, "{} {}", green("valid:"), bold(&clean(&file.display().to_string())));
         for warning in &warnings {

@@ -1,21 +1,23 @@
 //! `aop send`: a word for a role's next turn. It answers no question.
 
 use crate::cli::Global;
+use crate::input::read_text;
 use crate::output::style::{bold, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session, operation_id};
 use aop_ask::is_blank;
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::hex::hexadecimal;
-use aop_kernel::ids::{FeatureId, OperationId};
+use aop_kernel::ids::{FeatureId, OperationId, quoted};
 use aop_kernel::lifecycle::{MADE_ANEW, back_to_building};
 use aop_kernel::status::Status;
-use aop_kernel::tools::Tool;
+use aop_kernel::tools::{Tool, is_reserved_name};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_supervisor::{Note, leave_note, sent_note};
 use aop_turn::Role;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use std::path::Path;
 
 /// A longer line does not go into the log as a whole.
 const LOGGED_BYTES: usize = 64 << 10;
@@ -28,6 +30,7 @@ const SHOWN_BYTES: usize = 4 << 10;
 #[command(after_help = "Examples:
   aop send --feature-id checkout \"Use the existing date picker\"
   aop send --feature-id checkout --role qa \"Try it with an empty cart\"
+  git log -1 | aop send --feature-id checkout -
 
 A note is read at the beginning of the next turn, also of one that begins with an answer, and
 again if that turn fails. It stands in the feature's log, one above 64 KiB by its beginning. It
@@ -45,7 +48,7 @@ pub(crate) struct SendArgs {
     /// Makes a retry of this command safe: the same id leaves one note
     #[arg(long)]
     operation_id: Option<String>,
-    /// What it says
+    /// What it says; - is standard input
     text: String,
 }
 
@@ -58,16 +61,24 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
         })
     });
     let role = role.transpose()?;
-    if is_blank(&args.text) {
+    let text =
+        if args.text == "-" { read_text(Path::new("-"))?.trim_end().to_owned() } else { args.text.clone() };
+    if is_blank(&text) {
         return Err(Refusal::invalid_argument("the note is empty").hint("say something"));
     }
     if is_blank(&args.from) {
         let refusal = Refusal::invalid_argument("--from is blank").fact("argument", "from");
         return Err(refusal.hint("name whose note it is, or leave --from out"));
     }
+    if is_reserved_name(&args.from) {
+        let refusal = Refusal::invalid_argument(format!("--from {} is reserved", quoted(&args.from)));
+        return Err(refusal
+            .fact("argument", "from")
+            .hint("names that start with 'policy:' mark what no person decided; name whose note it is"));
+    }
     let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
-    let data = leave(&session, &id, role, &operation, args)?;
+    let data = leave(&session, &id, role, &operation, &text, &args.from)?;
     let feature = session.wait(session.service.feature(&id))?;
     let mut text = told(&feature, role);
     if let Some(question) = data["open_question_id"].as_str() {
@@ -103,7 +114,8 @@ fn leave(
     id: &FeatureId,
     role: Option<Role>,
     operation: &OperationId,
-    args: &SendArgs,
+    text: &str,
+    from: &str,
 ) -> Result<Value, Refusal> {
     let feature = session.wait(session.service.feature(id))?;
     let sent_before = session.wait(sent_note(session.store(), id, role, operation))?.is_some();
@@ -116,11 +128,11 @@ fn leave(
         return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message)
             .hint("whoever asked reads nothing but the answer: `aop answer`, or ask anew with `aop ask`"));
     }
-    let line = format!("note for {} from {}: {}", whose(role), json!(args.from), args.text);
+    let line = format!("note for {} from {}: {}", whose(role), json!(from), text);
     let input = json!({"feature_id": id, "note": logged(line), "operation_id": operation});
     session.call(Tool::FeatureLogAppend, &input)?;
     let at = session.wait(session.store().now())?;
-    let note = Note { text: args.text.clone(), from: args.from.clone(), at };
+    let note = Note { text: text.to_owned(), from: from.to_owned(), at };
     let reply = json!({"feature_id": id, "role": role, "open_question_id": feature.open_question_id,
         "operation_id": operation});
     session.wait(leave_note(session.store(), id, role, operation, &note, reply))

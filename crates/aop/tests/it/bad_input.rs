@@ -2,8 +2,11 @@
 
 use crate::http_client::Server;
 use crate::mcp_client::Client;
-use crate::support::{Project, question, tree};
+use crate::support::{Project, finish, question, tree, wait};
 use serde_json::{Value, json};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::process::{Command, Stdio};
 
 /// Runs a command that must be refused, and checks that no file changed (the store's index file aside,
 /// which SQLite touches when it reads).
@@ -104,6 +107,62 @@ fn a_whole_number_that_cannot_be_kept_exactly_is_refused_at_every_door() {
     assert_eq!(project.feature("shop")["status"], "awaiting_input");
     let fits = r#"{"n": 18446744073709551615, "x": 6.022e23}"#;
     project.run(&["answer", "--feature-id", "shop", "--question-id", id, "--answer", fits]).data();
+}
+
+#[test]
+fn doctor_names_what_of_the_store_cannot_be_written() {
+    let project = Project::with_feature();
+    let file = project.path(".aop/aop.db");
+    let mode = |mode| std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+    mode(0o400);
+    let aop = project.command(&["doctor"]);
+    // From root the right to write everywhere is taken.
+    let is_root = file.metadata().unwrap().uid() == 0;
+    let mut doctor = Command::new(if is_root { "/usr/bin/setpriv" } else { "/usr/bin/env" });
+    doctor.args(is_root.then_some("--bounding-set=-dac_override")).arg(aop.get_program()).arg("doctor");
+    doctor
+        .current_dir(project.root())
+        .env_clear()
+        .envs(aop.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let sick = finish(&mut doctor);
+    assert_eq!((sick.code, &sick.envelope()["data"]["healthy"]), (Some(1), &json!(false)));
+    let checks = sick.envelope()["data"]["checks"].to_string();
+    assert!(checks.contains("aop.db cannot be written: make it writable"), "{checks}");
+    mode(0o600);
+    project.assert_healthy();
+}
+
+#[test]
+fn a_note_is_read_from_standard_input_where_it_says_so() {
+    let project = Project::with_feature();
+    for (said, noted) in [("Use the\ndate picker\n", true), (" \n", false)] {
+        let mut send = project.command(&["send", "--feature-id", "shop", "-"]);
+        let mut child =
+            send.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(said.as_bytes()).unwrap();
+        let run = wait(child);
+        assert_eq!(run.envelope()["ok"], noted, "{run:?}");
+    }
+    let log = project.run(&["log", "--feature-id", "shop"]).data().to_string();
+    assert!(log.contains(r"Use the\ndate picker"), "{log}");
+}
+
+#[test]
+fn an_object_that_cannot_be_kept_is_not_taken_for_a_text() {
+    let project = Project::with_feature();
+    let mut asked = question("shop", "ask");
+    asked["expected_answer"] = Value::Null;
+    let id = project.tool("feature.question_create", "builder", &asked).data()["question_id"].clone();
+    let id = id.as_str().unwrap();
+    for (answer, why) in [(r#"{"a": 1e400}"#, "out of range"), (r#"{"a": 1, "a": 2}"#, "twice")] {
+        let typed = ["answer", "--feature-id", "shop", "--question-id", id, "--answer", answer];
+        let error = refused(&project, &typed, "question_invalid_answer", 1);
+        let said = format!("{} {}", error["message"], error["details"]["hint"]);
+        assert!(said.contains("cannot be kept as it is") && said.contains(why), "{said}");
+        assert!(said.contains("as text") && !said.contains("quote it for the shell"), "{said}");
+    }
+    assert_eq!(project.feature("shop")["status"], "awaiting_input");
+    project.answer(id, "{not json").data();
 }
 
 #[test]
@@ -310,13 +369,17 @@ fn an_answer_that_cannot_be_read_is_first_told_whether_one_is_still_taken() {
     };
     let several = || json!({"kind": "multi_choice", "choices": ["A", "B"]});
     let any = || json!({"kind": "json"});
-    for (round, (expected, right, wrong)) in
-        [(several(), "[\"A\"]", "B"), (any(), "{\"a\": 1}", "{\"a\": 1, \"a\": 2}")].into_iter().enumerate()
+    for (round, (expected, right, wrong, why)) in [
+        (several(), "[\"A\"]", "B", "not JSON"),
+        (any(), "{\"a\": 1}", "{\"a\": 1, \"a\": 2}", "stands twice"),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let id = ask("shop", &format!("ask-{round}"), expected.clone());
         let operation = format!("alice-{round}");
         let error = answer("shop", &id, "bob", wrong, "bob").refused("question_invalid_answer", 1);
-        assert!(error["message"].as_str().unwrap().contains("not JSON"), "{error}");
+        assert!(error["message"].as_str().unwrap().contains(why), "{error}");
         answer("nowhere", &id, "bob", wrong, "bob").refused("feature_not_found", 1);
         answer("shop", &id, "alice", right, &operation).data();
         let late = answer("shop", &id, "bob", wrong, "bob").refused("question_already_answered", 1);
@@ -340,6 +403,11 @@ fn an_ended_feature_offers_nothing_that_it_would_refuse() {
     let id = project.ask("op-1");
     let blank = ["send", "--feature-id", "shop", "--from", " ", "Hurry"];
     assert_eq!(refused(&project, &blank, "invalid_argument", 2)["message"], "--from is blank");
+    let policy = ["send", "--feature-id", "shop", "--from", "policy:default", "Hurry"];
+    assert_eq!(
+        refused(&project, &policy, "invalid_argument", 2)["message"],
+        "--from 'policy:default' is reserved"
+    );
     project.run(&["cancel", "--feature-id", "shop"]).data();
     let send = ["send", "--feature-id", "shop", "Hurry"];
     let error = refused(&project, &send, "invalid_status_transition", 1);
@@ -402,7 +470,7 @@ fn a_project_that_is_not_named_is_no_folder_and_an_empty_variable_is_none() {
     let (below, other) = (project.path("below"), Project::empty());
     std::fs::create_dir(&below).unwrap();
     let empty = [("AOP_PROJECT", "")];
-    let found = crate::support::finish(project.command(&["doctor"]).current_dir(&below).envs(empty)).data();
+    let found = finish(project.command(&["doctor"]).current_dir(&below).envs(empty)).data();
     assert_eq!(found["checks"][0]["message"], root, "found upward from here");
     let found = other.run_with(&["doctor", "--project", &root], &empty).data();
     assert_eq!(found["checks"][0]["message"], root);

@@ -163,7 +163,14 @@ fn the_worked_examples_are_valid_and_compile_to_themselves_in_kind() {
     let mut broken = compiled["document"].clone();
     broken["steps"][0]["options"] = json!([]);
     write(&project, "compiled.json", &broken);
-    project.run(&["prompts", "check", "compiled.json"]).refused("invalid_document", 2);
+    let alone = project.run(&["prompts", "check", "compiled.json"]).refused("invalid_document", 2);
+    // A file that is not there hides nothing of the others.
+    let both = ["prompts", "check", "nowhere.json", "compiled.json"];
+    let both = project.run(&both).refused("invalid_document", 2);
+    let found = |error: &Value| error["details"]["violations"].as_array().unwrap().clone();
+    let (alone, both) = (found(&alone), found(&both));
+    assert!(both[0]["message"].as_str().unwrap().contains("nowhere.json' cannot be read"), "{both:?}");
+    assert_eq!(both[1..], alone[..]);
 }
 
 #[test]
