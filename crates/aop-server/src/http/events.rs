@@ -56,7 +56,14 @@ async fn events(
     };
     let Query(from) = from.map_err(|error| query_refusal(&error))?;
     let last = app.feed.last();
-    let named = headers.get(LAST_EVENT_ID).map(|value| number(LAST_EVENT_ID, value.to_str().unwrap_or("?")));
+    let mut lines = headers.get_all(LAST_EVENT_ID).iter();
+    let (named, None) = (lines.next(), lines.next()) else {
+        return Err(Refusal::invalid_argument(format!("the request has more than one {LAST_EVENT_ID}"))
+            .hint("send the id of the last event that arrived, once")
+            .fact("argument", LAST_EVENT_ID)
+            .into());
+    };
+    let named = named.map(|value| number(LAST_EVENT_ID, value.to_str().unwrap_or("?")));
     let named = named.or(from.after.map(|text| number("after", &text))).transpose()?;
     let seen = match named {
         // What another process has just written may have arrived there before it is known here. A number that nobody has
@@ -175,6 +182,7 @@ mod tests {
     use crate::tokens::{self, NewToken, TokenKind};
     use aop_kernel::role::Role;
     use axum::extract::{FromRequestParts, Request};
+    use axum::response::IntoResponse;
     use serde_json::json;
 
     /// A project with the features `shop` and `other`, and the stream of an agent of `shop`; also its token's id.
@@ -263,6 +271,21 @@ mod tests {
                 assert!(next.starts_with(&format!("id: {}\n", last + 1)), "{next}");
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_is_to_begin_in_two_places_is_refused() {
+        let world = World::new().await;
+        let (app, _switch) = world.app().await;
+        let signed = signed_with(&app, "token").await;
+        let name = || LAST_EVENT_ID.parse::<header::HeaderName>().unwrap();
+        let mut headers = HeaderMap::new();
+        headers.append(name(), HeaderValue::from(9));
+        headers.append(name(), HeaderValue::from(1));
+        let Err(refused) = events(State(app), signed, Ok(Query(From::default())), headers).await else {
+            panic!("one of the two would leave events out")
+        };
+        assert_eq!(refused.into_response().status(), 400);
     }
 
     #[tokio::test(start_paused = true)]
