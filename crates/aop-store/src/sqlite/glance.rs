@@ -25,12 +25,11 @@ pub(super) struct Glance<'a> {
     pub(super) clock: Timestamp,
 }
 
-/// Whether anything is due at `?2`, or at the latest time ever used.
+/// Whether anything is due at `?2`, or at the latest time ever used; `p` is the row of the project.
 macro_rules! something_is_due {
     () => {
         "EXISTS (SELECT 1 FROM questions d WHERE d.project = ?1 AND d.status = 'open' AND d.expires_at <= max(?2,
-           (SELECT p.used_at FROM projects p WHERE p.project = ?1),
-           ifnull((SELECT e.at FROM events e WHERE e.seq = (SELECT max(seq) FROM events)), 0)))"
+           p.used_at, ifnull((SELECT e.at FROM events e WHERE e.seq = (SELECT max(seq) FROM events)), 0)))"
     };
 }
 
