@@ -8,6 +8,7 @@ use aop_kernel::ids::{FeatureId, quoted};
 use aop_kernel::lifecycle::feature_not_found;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
+use aop_kernel::tools::{RESERVED_NAMES, is_reserved_name};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Expect, Shelf, Store};
 use serde::{Deserialize, Serialize};
@@ -265,8 +266,8 @@ fn check_name(name: &str) -> Result<(), Refusal> {
     if is_blank(name) {
         return Err(wrong("is blank"));
     }
-    if aop_kernel::tools::is_reserved_name(name) {
-        return Err(wrong("is reserved: names that start with 'policy:' mark what no person decided"));
+    if is_reserved_name(name) {
+        return Err(wrong(&format!("is reserved: {RESERVED_NAMES}")));
     }
     if name.chars().any(char::is_control) || name.len() > MAX_NAME_BYTES {
         return Err(wrong("has control characters or more than 200 bytes"));

@@ -198,9 +198,8 @@ fn wait_until_closed(
                     let _ = session.wait_patiently(&mut interrupts, typed_out(Some(QUIET)));
                 }
             }
-            let now = session.wait(session.store().now())?;
-            if question.expires_at.is_some_and(|deadline| deadline <= now) {
-                // Perhaps the clock closed it and nobody has written that down yet.
+            if question.state.is_closed_by_clock() {
+                // Perhaps nobody has written that down yet.
                 session.wait(session.store().expire())?;
             }
             return Ok(Some(question));

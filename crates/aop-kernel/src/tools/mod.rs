@@ -17,8 +17,8 @@ pub use ask_user::{
 pub use digest::digest_of;
 pub use operator::OperatorCommand;
 pub use parse::{
-    Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, is_reserved_name, own_request, parse,
-    question_request,
+    Call, ContextQuery, MAX_REQUEST_BYTES, Query, QuestionFilter, RESERVED_NAMES, is_reserved_name,
+    own_request, parse, question_request,
 };
 pub use runner::{merge_request, runner_request};
 pub use schema::envelope_schema;

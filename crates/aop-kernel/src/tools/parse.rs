@@ -407,6 +407,9 @@ fn expectation(value: &Value) -> Result<ExpectedAnswer, Refusal> {
     })
 }
 
+/// Why a name is reserved.
+pub const RESERVED_NAMES: &str = "names that start with 'policy:' mark what no person decided";
+
 /// Whether a name could be taken for a decision of policy.
 pub fn is_reserved_name(name: &str) -> bool {
     as_read(name).starts_with("policy:")
@@ -432,9 +435,7 @@ fn answerer(caller: &Caller, name: String) -> Result<String, Refusal> {
     }
     if is_reserved_name(&name) {
         return Err(wrong("answered_by", format!("answered_by {} is reserved", crate::ids::quoted(&name)))
-            .hint(
-                "names that start with 'policy:' mark what no person decided; give the name of who answers",
-            ));
+            .hint(format!("{RESERVED_NAMES}; give the name of who answers")));
     }
     if name.chars().any(char::is_control) || name.len() > 200 {
         return Err(wrong("answered_by", format!("answered_by {} is not a name", crate::ids::quoted(&name)))

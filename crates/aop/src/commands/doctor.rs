@@ -108,13 +108,12 @@ fn store(session: &Session) -> Check {
     const NAME: &str = "store";
     let opens = format!("{} opens", session.place.shown());
     let Place::Sqlite(dir) = &session.place else { return Check::good(NAME, opens) };
-    let parts = ["", "aop.db", "aop.db-wal", "aop.db-shm", "write.lock"].map(|name| dir.join(name));
+    let files = ["aop.db", "aop.db-wal", "aop.db-shm", "write.lock"].map(|name| dir.join(name));
     let refuses =
-        |path: &&PathBuf| matches!(access(*path, Access::WRITE_OK), Err(error) if error != Errno::NOENT);
-    match parts.iter().find(refuses) {
+        |path: &PathBuf| matches!(access(path, Access::WRITE_OK), Err(error) if error != Errno::NOENT);
+    match std::iter::once(dir.clone()).chain(files).find(refuses) {
         None => Check::good(NAME, opens),
         Some(path) => {
-            let path = path.components().collect::<PathBuf>();
             let message = format!(
                 "{opens}, but {} cannot be written: make it writable for you, and its disk",
                 path.display()

@@ -11,7 +11,7 @@ use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::{FeatureId, OperationId, quoted};
 use aop_kernel::lifecycle::{MADE_ANEW, back_to_building};
 use aop_kernel::status::Status;
-use aop_kernel::tools::{Tool, is_reserved_name};
+use aop_kernel::tools::{RESERVED_NAMES, Tool, is_reserved_name};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_supervisor::{Note, leave_note, sent_note};
 use aop_turn::Role;
@@ -74,7 +74,7 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
         let refusal = Refusal::invalid_argument(format!("--from {} is reserved", quoted(&args.from)));
         return Err(refusal
             .fact("argument", "from")
-            .hint("names that start with 'policy:' mark what no person decided; name whose note it is"));
+            .hint(format!("{RESERVED_NAMES}; name whose note it is")));
     }
     let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
