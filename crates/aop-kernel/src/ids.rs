@@ -95,6 +95,13 @@ impl QuestionId {
     }
 }
 
+impl OperationId {
+    /// The ULID of one that `aop` has made itself; it begins with the time.
+    pub(crate) fn ulid(&self) -> Option<&str> {
+        self.0.strip_prefix("op_").filter(|ulid| ulid_valid(ulid))
+    }
+}
+
 fn feature_id_valid(text: &str) -> bool {
     let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() <= 64

@@ -121,8 +121,13 @@ impl AskUser {
     }
 }
 
-/// The feature that a question without one brings along. It belongs to the operation, so that a retry finds it.
+/// The feature that a question without one brings along. It belongs to the operation, so that a retry finds it. Where the
+/// operation's name tells when it was made, so does the feature's: features stand in the store by name, and those that are
+/// asked for together are read together.
 pub fn lone_feature(operation: &OperationId) -> String {
+    if let Some(ulid) = operation.ulid() {
+        return format!("ask-{}", ulid.to_ascii_lowercase());
+    }
     let hash = operation.as_str().bytes().fold(
         [0xcbf2_9ce4_8422_2325_u64, 0x9e37_79b9_7f4a_7c15],
         |[a, b], byte| {
@@ -193,6 +198,20 @@ mod tests {
         let other = OperationId::parse("op_2").unwrap();
         assert_ne!(lone_feature(&operation), lone_feature(&other));
         assert!(crate::ids::FeatureId::parse(&lone_feature(&other)).is_ok());
+    }
+
+    #[test]
+    fn lone_features_of_operations_that_tell_their_time_stand_in_its_order() {
+        let feature = |id: &str| lone_feature(&OperationId::parse(id).unwrap());
+        let first = feature("op_01J9ZQ4V7K3M2N1P0R5S6T7V8W");
+        assert_eq!(first, "ask-01j9zq4v7k3m2n1p0r5s6t7v8w");
+        assert!(first < feature("op_01J9ZQ4V7M0000000000000000"));
+        // Whoever names operations otherwise may not meet these by chance.
+        for other in
+            ["op_01j9zq4v7k3m2n1p0r5s6t7v8w", "01J9ZQ4V7K3M2N1P0R5S6T7V8W", "op_81J9ZQ4V7K3M2N1P0R5S6T7V8W"]
+        {
+            assert_eq!(feature(other).len(), "ask-".len() + 32, "{other}");
+        }
     }
 
     #[test]

@@ -4,9 +4,10 @@ use crate::calls::{call, question_id};
 use crate::place::Place;
 use crate::wait::wait;
 use crate::ways::floor::Bare;
+use aop_kernel::ids::OperationId;
 use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::tools::{Call, QuestionFilter, Tool, parse};
+use aop_kernel::tools::{Call, QuestionFilter, Tool, lone_feature, parse};
 use aop_store::{QuestionPage, Service, fresh_operation};
 use serde_json::{Value, json};
 use std::ops::Range;
@@ -80,11 +81,13 @@ fn oldest(limit: usize) -> QuestionPage {
 
 impl Desk for Ours {
     /// A question that brings its feature along, as with `aop ask`.
-    fn raise(&self, number: u64) -> String {
-        let input = json!({"feature_id": format!("ask-{number}"), "role": "human", "session_id": "bench",
+    fn raise(&self, _: u64) -> String {
+        let operation = fresh_operation();
+        let input = json!({"feature_id": lone_feature(&OperationId::parse(&operation).unwrap()),
+            "role": "human", "session_id": "bench",
             "question_type": "clarification", "prompt": PROMPT,
             "expected_answer": {"kind": "single_choice", "choices": ["this", "that"]},
-            "operation_id": fresh_operation()});
+            "operation_id": operation});
         let parsed = parse(Tool::QuestionCreate, &Caller::new(Role::Human), &input, "bench", &self.0.rules);
         let Call::Mutate(request) = parsed.unwrap() else { unreachable!("asking changes something") };
         let receipt = wait(self.0.submit(request.bringing_feature(PROMPT.to_owned()))).unwrap();
