@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use std::net::{IpAddr, SocketAddr};
@@ -62,7 +62,7 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
 /// Lets a request in, with its body in memory, or refuses it. Whose it is stands in its head, so nothing is kept in memory
 /// for somebody who is not known: such a request goes on without its body, to be told what it lacks.
 pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    if let Err(refusal) = from_here(&app, request.headers()) {
+    if let Err(refusal) = from_here(&app, request.uri(), request.headers()) {
         return refused(request.uri(), request.headers(), refusal);
     }
     let (mut parts, body) = request.into_parts();
@@ -109,12 +109,14 @@ async fn readable(app: &Shared, size: Option<u64>, parts: &mut Parts) -> Result<
 /// bound to our address, in `Origin` otherwise. A proxy may give its own `Host` and leave the browser's `Origin`: a page
 /// of a name that was allowed is ours on every port. No other site can be loaded under that name; what else runs on
 /// its machine shares the cookie anyway, and neither reads our answers nor knows the CSRF token.
-fn from_here(app: &App, headers: &HeaderMap) -> Result<(), Refusal> {
+fn from_here(app: &App, address: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let mut named = headers.get_all(header::HOST).iter();
     let (Some(host), None) = (named.next(), named.next()) else {
         return Err(Refusal::invalid_argument("the request has no Host header, or more than one"));
     };
     let host = host.to_str().map_err(|_| Refusal::invalid_argument("the Host header is not ASCII"))?;
+    // A request that names its whole address means that one, whatever `Host` says (RFC 9112, 3.2.2).
+    let host = address.authority().map_or(host, Authority::as_str);
     if !is_ours(app, host) {
         return Err(Refusal::new(
             ErrorCode::ForbiddenForRole,

@@ -302,6 +302,14 @@ fn requests_for_other_names_and_from_other_sites_are_refused() {
         get(&[("Host", other), ("Host", &server.address)]).refused(400, "invalid_argument");
     }
     get(&[("Host", "évil.example")]).refused(400, "invalid_argument");
+    // A whole address is what is meant, whatever `Host` says.
+    let whole = |place: &str, host: &str| {
+        server.request("GET", &format!("http://{place}/api/v1/health"), &[("Host", host)], "")
+    };
+    whole(&server.address, "evil.example").data();
+    for place in ["evil.example", "evil@localhost"] {
+        whole(place, &server.address).refused(403, "forbidden_for_role");
+    }
 }
 
 #[test]
