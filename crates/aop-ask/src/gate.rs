@@ -48,7 +48,9 @@ impl Packet {
     /// # Errors
     /// Every rule the packet, or the spec in it, breaks.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Violation>> {
-        Packet::from_json(&json::read(bytes)?)
+        let (document, mut report) = json::read_noting(bytes)?;
+        let gate = gate(&mut report, &document);
+        report.finish(gate.map(|gate| Packet { gate }))
     }
 
     /// Reads a packet from a JSON value.

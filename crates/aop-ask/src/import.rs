@@ -6,8 +6,9 @@
 
 use crate::is_blank;
 use crate::json::check_depth;
+use crate::spec::read::flag;
 use crate::spec::{QuestionSpec, is_snake_case};
-use crate::violation::{Report, Violation, show};
+use crate::violation::{Report, Violation, join, show};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -42,11 +43,12 @@ fn import(
         report.add("not_a_call", "", message, "hand in the tool call's arguments: {\"questions\": […]}");
         return Err(report.into_violations());
     };
-    let mut ids = HashSet::new();
+    let (mut ids, mut report) = (HashSet::new(), Report::default());
     let questions: Vec<Value> = natives
         .iter()
         .enumerate()
         .map(|(index, native)| {
+            flags(&mut report, index, native);
             let header = text(native, "header");
             let wish = own_id(native).or(header).map(snake_case).filter(|id| !id.is_empty());
             let wish = wish.unwrap_or_else(|| format!("question_{}", index + 1));
@@ -55,7 +57,18 @@ fn import(
         .collect();
     let first = natives.first().and_then(|native| text(native, "header"));
     let topic = topic.or(first).unwrap_or(source);
-    QuestionSpec::from_json(&json!({"version": 1, "topic": topic, "questions": questions}))
+    let spec = QuestionSpec::from_json(&json!({"version": 1, "topic": topic, "questions": questions}));
+    let spec = spec.map_err(|violations| report.extend(violations)).ok();
+    report.finish(spec)
+}
+
+/// A flag of the tool is a kind or a key of the spec. What is neither true nor false would be taken for one of the two.
+fn flags(report: &mut Report, index: usize, native: &Value) {
+    for key in ["multiSelect", "isSecret"] {
+        if let Some(value) = native.get(key).filter(|value| !value.is_null()) {
+            flag(report, &join("/questions", index), key, value);
+        }
+    }
 }
 
 /// The arguments, whether the call comes bare, as a tool use (`input`) or as a function call (`arguments`).
@@ -72,7 +85,7 @@ fn arguments(call: &Value) -> Option<Value> {
 fn question(native: &Value, id: &str, header: Option<&str>) -> Value {
     let mut question = json!({
         "id": id,
-        "header": header.unwrap_or("Question"),
+        "header": odd(native, "header").unwrap_or_else(|| header.unwrap_or("Question").into()),
         "question": native.get("question").cloned().unwrap_or_default(),
     });
     let multi = native.get("multiSelect") == Some(&Value::Bool(true));
@@ -101,11 +114,17 @@ fn question(native: &Value, id: &str, header: Option<&str>) -> Value {
 fn option(native: &Value) -> Value {
     let Some(label) = native.get("label") else { return native.clone() };
     let description = text(native, "description").map_or_else(|| label.clone(), Value::from);
+    let description = odd(native, "description").unwrap_or(description);
     let mut option = json!({"label": label, "description": description});
-    if let Some(preview) = native.get("preview").filter(|preview| preview.is_string()) {
+    if let Some(preview) = native.get("preview").filter(|preview| !preview.is_null()) {
         option["preview"] = preview.clone();
     }
     option
+}
+
+/// What is no text where one belongs: the spec is to complain of it.
+fn odd(native: &Value, key: &str) -> Option<Value> {
+    native.get(key).filter(|value| !value.is_null() && !value.is_string()).cloned()
 }
 
 fn text<'a>(native: &'a Value, key: &str) -> Option<&'a str> {

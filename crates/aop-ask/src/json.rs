@@ -20,14 +20,13 @@ const MAX_DEPTH: usize = 64;
 /// Why it is no JSON, which key stands twice, or which number would be rounded, in one sentence.
 pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
     // The parser has a limit of its own for how deep it goes: nothing stands where nobody has looked.
-    let violations = match walked(bytes, usize::MAX) {
-        Ok(value) => return Ok(value),
-        Err(violations) => violations,
+    let Ok((value, report)) = walked(bytes, usize::MAX) else {
+        return serde_json::from_slice(bytes).map_err(|error| error.to_string());
     };
-    match violations.into_iter().find(|found| matches!(found.code, DUPLICATE_KEY | ROUNDED)) {
+    match report.into_violations().into_iter().next() {
         Some(found) if found.code == ROUNDED => Err(format!("{}; {}", found.message, found.hint)),
         Some(twice) => Err(twice.message),
-        None => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+        None => Ok(value),
     }
 }
 
@@ -58,8 +57,10 @@ fn is_large(number: f64) -> bool {
     number.abs() >= LARGE
 }
 
-/// The first whole number of a JSON document that would become the nearest float.
-fn rounded(document: &[u8]) -> Option<&str> {
+/// How many digits the whole numbers of a JSON document have that would become the nearest float, in their order among all
+/// large numbers; `None` stands for those that were written as floats.
+fn rounded(document: &[u8]) -> Vec<Option<usize>> {
+    let mut found = Vec::new();
     let mut at = 0;
     while let Some(byte) = document.get(at) {
         let rest = &document[at..];
@@ -68,17 +69,18 @@ fn rounded(document: &[u8]) -> Option<&str> {
             b'-' | b'0'..=b'9' => {
                 let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
                 let length = rest.iter().take_while(|byte| is_part(byte)).count();
-                let number = std::str::from_utf8(&rest[..length]).ok()?;
-                let is_whole = !number.contains(['.', 'e', 'E']);
-                if is_whole && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
-                    return Some(number);
+                let number = std::str::from_utf8(&rest[..length]).unwrap_or_default();
+                let is_kept = number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
+                if !is_kept && number.parse().is_ok_and(is_large) {
+                    let is_whole = !number.contains(['.', 'e', 'E']);
+                    found.push(is_whole.then(|| number.trim_start_matches('-').len()));
                 }
                 length
             }
             _ => 1,
         };
     }
-    None
+    found
 }
 
 /// How long the string is that the bytes begin with, with both quotation marks.
@@ -92,17 +94,18 @@ fn string_length(bytes: &[u8]) -> usize {
     end.map_or(bytes.len(), |end| end + 2)
 }
 
-fn inexact(number: &str) -> String {
-    let shown: String = number.chars().take(40).collect();
-    let more = if shown.len() < number.len() { "…" } else { "" };
-    format!("the number {shown}{more} cannot be kept exactly")
-}
-
 /// Parses one JSON document.
 ///
 /// # Errors
-/// Too large, too deep, not JSON, or with duplicate keys (all of those are listed).
+/// Too large, too deep, not JSON, or with duplicate keys or numbers that would be rounded (all of those are listed).
 pub fn read(bytes: &[u8]) -> Result<Value, Vec<Violation>> {
+    let (value, report) = read_noting(bytes)?;
+    report.finish(Some(value))
+}
+
+/// The same for whoever judges the document further: what stands twice or would be rounded is noted, and does not hide
+/// what else is wrong.
+pub(crate) fn read_noting(bytes: &[u8]) -> Result<(Value, Report), Vec<Violation>> {
     let mut report = Report::default();
     if bytes.len() > MAX_BYTES {
         report.add(
@@ -117,31 +120,18 @@ pub fn read(bytes: &[u8]) -> Result<Value, Vec<Violation>> {
 }
 
 /// Parses a document of any size that nests at most so deep.
-fn walked(bytes: &[u8], deepest: usize) -> Result<Value, Vec<Violation>> {
-    let mut report = Report::default();
-    let mut walk = Walk { depth: 0, deepest, too_deep: false, large: false, twice: Vec::new() };
+fn walked(bytes: &[u8], deepest: usize) -> Result<(Value, Report), Vec<Violation>> {
+    let mut walk = Walk { depth: 0, deepest, too_deep: false, large: Vec::new(), twice: Vec::new() };
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = (Node { walk: &mut walk }).deserialize(&mut deserializer);
-    let value = value.and_then(|value| deserializer.end().map(|()| value));
-    let rounded = if walk.large { rounded(bytes) } else { None };
-    match value {
-        Ok(value) if walk.twice.is_empty() && rounded.is_none() => Ok(value),
-        Ok(_) => {
-            for place in walk.twice {
-                let key = place.first().map(String::as_str).unwrap_or_default();
-                let path = place.iter().rev().fold(String::new(), |path, part| join(&path, part));
-                let message = format!("the key {} stands twice in one object", quote(key));
-                let hint = "remove one of the two; neither is taken while both are there";
-                report.add(DUPLICATE_KEY, &path, message, hint);
-            }
-            if let Some(number) = rounded {
-                report.add(ROUNDED, "", inexact(number), AS_TEXT);
-            }
-            Err(report.into_violations())
+    let mut report = Report::default();
+    match value.and_then(|value| deserializer.end().map(|()| value)) {
+        Ok(value) => {
+            note(&mut report, &walk, bytes);
+            Ok((value, report))
         }
         Err(_) if walk.too_deep => Err(too_deep()),
         Err(error) => {
-            let mut report = Report::default();
             let hint = if bytes.starts_with(b"\xEF\xBB\xBF") {
                 "save the file without a byte order mark"
             } else if bytes.iter().all(u8::is_ascii_whitespace) {
@@ -151,6 +141,30 @@ fn walked(bytes: &[u8], deepest: usize) -> Result<Value, Vec<Violation>> {
             };
             report.add("json_syntax", "", format!("not valid JSON: {error}"), hint);
             Err(report.into_violations())
+        }
+    }
+}
+
+/// Notes what was read otherwise than it was written. The numbers themselves are not repeated: one may be a secret answer.
+fn note(report: &mut Report, walk: &Walk, bytes: &[u8]) {
+    let path = |place: &Place| place.iter().rev().fold(String::new(), |path, part| join(&path, part));
+    for place in &walk.twice {
+        let key = place.first().map(String::as_str).unwrap_or_default();
+        let message = format!("the key {} stands twice in one object", quote(key));
+        report.add(
+            DUPLICATE_KEY,
+            &path(place),
+            message,
+            "remove one of the two; neither is taken while both are there",
+        );
+    }
+    let large = if walk.large.is_empty() { Vec::new() } else { rounded(bytes) };
+    for (place, digits) in walk.large.iter().zip(large) {
+        if let Some(digits) = digits {
+            let path = path(place);
+            let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
+            let message = format!("the number of {digits} digits{at} cannot be kept exactly");
+            report.add(ROUNDED, &path, message, AS_TEXT);
         }
     }
 }
@@ -184,11 +198,14 @@ struct Walk {
     depth: usize,
     deepest: usize,
     too_deep: bool,
-    /// Whether a number was read that may have been rounded.
-    large: bool,
-    /// Keys that stand twice: the key itself and then what encloses it, from inside out.
-    twice: Vec<Vec<String>>,
+    /// Numbers that may have been rounded.
+    large: Vec<Place>,
+    /// Keys that stand twice.
+    twice: Vec<Place>,
 }
+
+/// A key or the place of an item and then what encloses it, from inside out.
+type Place = Vec<String>;
 
 impl Walk {
     fn enter<E: serde::de::Error>(&mut self) -> Result<(), E> {
@@ -200,15 +217,20 @@ impl Walk {
         Ok(())
     }
 
+    /// How much was noticed so far.
+    fn noticed(&self) -> (usize, usize) {
+        (self.twice.len(), self.large.len())
+    }
+
     /// Adds what encloses them to the places noticed since there were `before`.
-    fn enclose(&mut self, before: usize, part: impl Fn() -> String) {
-        for place in &mut self.twice[before..] {
+    fn enclose(&mut self, (twice, large): (usize, usize), part: impl Fn() -> String) {
+        for place in self.twice[twice..].iter_mut().chain(&mut self.large[large..]) {
             place.push(part());
         }
     }
 }
 
-/// How many duplicate keys are noted; a report holds no more.
+/// How many of each are noted; a report holds no more.
 const MAX_NOTED: usize = 1000;
 
 /// Builds one [`Value`] at the walk's current place.
@@ -248,7 +270,9 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        self.walk.large |= is_large(value);
+        if is_large(value) && self.walk.large.len() < MAX_NOTED {
+            self.walk.large.push(Place::new());
+        }
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number is not finite"))
     }
 
@@ -264,7 +288,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         self.walk.enter()?;
         let mut list = Vec::new();
         loop {
-            let before = self.walk.twice.len();
+            let before = self.walk.noticed();
             let Some(item) = items.next_element_seed(Node { walk: self.walk })? else { break };
             self.walk.enclose(before, || list.len().to_string());
             list.push(item);
@@ -277,7 +301,7 @@ impl<'de> Visitor<'de> for Node<'_> {
         self.walk.enter()?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
-            let before = self.walk.twice.len();
+            let before = self.walk.noticed();
             let value = entries.next_value_seed(Node { walk: self.walk })?;
             self.walk.enclose(before, || key.clone());
             match map.entry(key) {
@@ -361,15 +385,27 @@ mod tests {
             for text in [number.to_owned(), format!(r#"{{"a\\\"1":[2,{number}]}}"#)] {
                 assert_eq!(codes(text.as_bytes()), ["json_number_rounded"], "{text}");
                 let said = read_plainly(text.as_bytes()).unwrap_err();
-                assert!(said.contains(number) && said.contains("as text"), "{said}");
+                let digits = format!("{} digits", number.trim_start_matches('-').len());
+                assert!(said.contains(&digits) && said.contains("as text"), "{said}");
+                // It may be somebody's secret.
+                assert!(!said.contains(number), "{said}");
             }
             let deep = format!("{}{number}{}", "[".repeat(100), "]".repeat(100));
-            assert!(read_plainly(deep.as_bytes()).unwrap_err().contains(number));
+            assert!(read_plainly(deep.as_bytes()).unwrap_err().contains(&"/0".repeat(100)));
             assert!(maybe_rounded(&serde_json::from_str(number).unwrap()).is_some());
         }
         let fits = r#"[18446744073709551615,-9223372036854775808,6.022e23,"18446744073709551616"]"#;
         assert_eq!(read(fits.as_bytes()).unwrap(), serde_json::from_str::<Value>(fits).unwrap());
         assert!(maybe_rounded(&json!([u64::MAX, i64::MIN, 1.5])).is_none());
+    }
+
+    #[test]
+    fn each_number_that_would_be_rounded_is_reported_with_its_place() {
+        let text =
+            r#"{"a":[1e30,18446744073709551616,"99999999999999999999"],"b":{"c":-99999999999999999999}}"#;
+        let violations = read(text.as_bytes()).unwrap_err();
+        let paths: Vec<_> = violations.iter().map(|violation| violation.path.as_str()).collect();
+        assert_eq!(paths, ["/a/1", "/b/c"]);
     }
 
     #[test]

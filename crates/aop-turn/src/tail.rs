@@ -6,7 +6,9 @@
 //! another language, in a fence within a fence, in a fence that is never closed, or with words after it.
 
 use aop_ask::json::{DUPLICATE_KEY, read, read_plainly};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// The object at the end of a message.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,10 +91,17 @@ pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
 fn parse(text: &str, whole: bool) -> Option<Tail> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Some(Tail { object, flaw: flaw(text), whole }),
-        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) | Err(_) => {
-            None
-        }
+        Ok(Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => None,
+        Err(_) => as_far_as_kept(text).map(|object| Tail { object, flaw: flaw(text), whole }),
     }
+}
+
+/// An object that is JSON by its grammar and holds what no value can keep (a number beyond all floats, half a surrogate
+/// pair): the rest of it, which tells what it was meant to be.
+fn as_far_as_kept(text: &str) -> Option<Map<String, Value>> {
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    let kept = |raw: &RawValue| serde_json::from_str(raw.get()).unwrap_or_default();
+    Some(members.into_iter().map(|(key, raw)| (key, kept(raw))).collect())
 }
 
 /// What is wrong with a text that is a JSON object.

@@ -126,7 +126,7 @@ fn many(report: &mut Report, path: &str, question: &Question, items: &[Value]) -
         if seen.insert(text) {
             chosen.push(text.to_owned());
         } else {
-            let message = format!("{} is chosen twice", named(question, text));
+            let message = format!("{} is chosen twice", question.named(text));
             report.add("duplicate_choice", &path, message, "name each choice once");
         }
     }
@@ -156,14 +156,9 @@ fn choice(report: &mut Report, path: &str, question: &Question, labels: &HashSet
             format!("choose from {}{rest}", list.join(", "))
         }
     };
-    let message = format!("{} is no option of \"{}\"", named(question, text), question.id());
+    let message = format!("{} is no option of \"{}\"", question.named(text), question.id());
     report.add("not_an_option", path, message, hint);
     false
-}
-
-/// An answer in a message; a secret one stays secret even when it is wrong.
-fn named(question: &Question, text: &str) -> String {
-    if question.secret() { "this".to_owned() } else { quote(text) }
 }
 
 /// The same for any value.

@@ -46,7 +46,9 @@ impl AnswerSpec {
     /// # Errors
     /// Every rule the document breaks.
     pub fn parse(spec: &QuestionSpec, bytes: &[u8]) -> Result<Self, Vec<Violation>> {
-        AnswerSpec::from_json(spec, &json::read(bytes)?)
+        let (document, mut report) = json::read_noting(bytes)?;
+        let record = record(&mut report, spec, &document);
+        report.finish(record)
     }
 
     /// Reads a record from a JSON value.

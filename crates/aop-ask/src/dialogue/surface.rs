@@ -59,8 +59,8 @@ impl Surface {
             },
             Target::StrictText => unlimited,
             Target::Elicitation => match protocol {
-                Protocol::V2025_06_18 => Surface { multi: Multi::OneByOne, ..unlimited },
-                Protocol::V2025_11_25 => unlimited,
+                Protocol::V2025_06_18 => Surface { min_items: 2, multi: Multi::OneByOne, ..unlimited },
+                Protocol::V2025_11_25 => Surface { min_items: 2, ..unlimited },
             },
             Target::Terminal => Surface { batch: 1, min_items: 2, skip: true, ..unlimited },
         }

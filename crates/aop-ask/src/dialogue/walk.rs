@@ -9,7 +9,6 @@ use super::wording::{self, Names};
 use crate::answer::AnswerValue;
 use crate::is_blank;
 use crate::spec::{Kind, Question};
-use crate::violation::quote;
 use std::collections::HashSet;
 
 /// Where a question stands.
@@ -66,8 +65,7 @@ impl Walk {
         let mut lines = vec![question.question().to_owned()];
         lines.extend(self.note.clone());
         if !self.picked.is_empty() {
-            let picked: Vec<&str> = self.picked.iter().map(String::as_str).collect();
-            lines.push(format!("Chosen so far: {}.", wording::list(&picked)));
+            lines.push(format!("Chosen so far: {}.", wording::chosen(question, &self.picked)));
         }
         let (mode, items) = if question.kind() == Kind::FreeText {
             free_text(question, surface, &mut names)
@@ -196,7 +194,7 @@ impl Walk {
         {
             self.pick(question, text);
         } else {
-            self.again(no_option(&text));
+            self.again(no_option(question, &text));
         }
     }
 
@@ -208,7 +206,7 @@ impl Walk {
         }
         self.path.clear();
         if self.picked.contains(&text) {
-            self.again(format!("{} is chosen already", quote(&text)));
+            self.again(format!("{} is chosen already", question.named(&text)));
             return;
         }
         self.picked.push(text);
@@ -228,16 +226,16 @@ impl Walk {
         let mut taken = Vec::with_capacity(words.len());
         for word in words {
             if !labels.contains(word.as_str()) && (!question.allow_other() || is_blank(&word)) {
-                return self.again(no_option(&word));
+                return self.again(no_option(question, &word));
             }
             if !seen.insert(word.clone()) {
-                return self.again(format!("{} is chosen twice", quote(&word)));
+                return self.again(format!("{} is chosen twice", question.named(&word)));
             }
             taken.push(word);
         }
         if let Some(text) = typed {
             if !labels.contains(text.as_str()) && !question.allow_other() {
-                return self.again(no_option(&text));
+                return self.again(no_option(question, &text));
             }
             // Ticked and typed is said twice and meant once.
             if seen.insert(text.clone()) {
@@ -335,8 +333,8 @@ fn navigation(question: &Question, names: &mut Names<'_>, navs: &[Nav]) -> Vec<I
         .collect()
 }
 
-fn no_option(text: &str) -> String {
-    format!("{} is not one of the options", quote(text))
+fn no_option(question: &Question, text: &str) -> String {
+    format!("{} is not one of the options", question.named(text))
 }
 
 fn ordered(question: &Question, value: AnswerValue) -> AnswerValue {

@@ -75,6 +75,14 @@ pub(crate) fn list(labels: &[&str]) -> String {
     }
 }
 
+/// What was chosen so far, in a sentence; of a secret only how much.
+pub(crate) fn chosen(question: &Question, picked: &[String]) -> String {
+    if question.secret() {
+        return picked.len().to_string();
+    }
+    list(&picked.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
 /// What `Skip` does where the question does not come again.
 pub(crate) const UNANSWERED: &str = "Leave this question unanswered";
 

@@ -25,8 +25,8 @@ pub struct Findings {
 
 /// Checks the bytes of a document.
 pub fn check(bytes: &[u8]) -> Findings {
-    match json::read(bytes) {
-        Ok(value) => check_json(&value),
+    match json::read_noting(bytes) {
+        Ok((value, errors)) => judge(errors, &value),
         Err(errors) => Findings { errors, warnings: Vec::new() },
     }
 }
@@ -36,7 +36,10 @@ pub fn check_json(value: &Value) -> Findings {
     if let Err(errors) = json::check_depth(value) {
         return Findings { errors, warnings: Vec::new() };
     }
-    let mut errors = Report::default();
+    judge(Report::default(), value)
+}
+
+fn judge(mut errors: Report, value: &Value) -> Findings {
     let mut warnings = Report::default();
     document(&mut errors, &mut warnings, value);
     Findings { errors: errors.into_violations(), warnings: warnings.into_violations() }

@@ -12,7 +12,15 @@ struct Node<'a> {
     /// Something is picked in it: not only confirmed or judged.
     picks: bool,
     labels: Vec<&'a str>,
-    next: Vec<(&'a str, &'a str)>,
+    next: Vec<Way<'a>>,
+}
+
+/// Where one answer leads.
+struct Way<'a> {
+    /// Its place in the document, where malformed ones may stand before it.
+    at: usize,
+    answer: &'a str,
+    target: &'a str,
 }
 
 /// Judges steps and prompts whose own form was judged before; what is malformed is passed over here.
@@ -44,7 +52,10 @@ fn node(step: &Value) -> Node<'_> {
     let list = |key: &str| step.get(key).and_then(Value::as_array).into_iter().flatten();
     let labels = list("options").filter_map(|option| option.get("label")?.as_str()).collect();
     let next = list("next")
-        .filter_map(|item| Some((item.get("answer")?.as_str()?, item.get("next_step")?.as_str()?)))
+        .enumerate()
+        .filter_map(|(at, item)| {
+            Some(Way { at, answer: item.get("answer")?.as_str()?, target: item.get("next_step")?.as_str()? })
+        })
         .collect();
     let picks = step.get("intent").is_some_and(|intent| intent == "select_one" || intent == "select_many");
     Node { picks, labels, next }
@@ -56,7 +67,7 @@ fn answers(report: &mut Report, nodes: &[Node<'_>], places: &HashMap<&str, usize
         let path = join(&join("/steps", index), "next");
         let labels: HashSet<&str> = node.labels.iter().copied().collect();
         let mut covered = HashSet::new();
-        for (at, (answer, target)) in node.next.iter().enumerate() {
+        for Way { at, answer, target } in &node.next {
             let path = join(&path, at);
             if !labels.contains(answer) {
                 let message = format!("the answer {} is no option of this step", quote(answer));
@@ -81,7 +92,7 @@ fn answers(report: &mut Report, nodes: &[Node<'_>], places: &HashMap<&str, usize
 
 /// Every step can be reached from the first, and an end from every step.
 fn reach(report: &mut Report, steps: &[&Value], nodes: &[Node<'_>], places: &HashMap<&str, usize>) {
-    let targets = |index: usize| nodes[index].next.iter().filter_map(|(_, to)| places.get(to).copied());
+    let targets = |index: usize| nodes[index].next.iter().filter_map(|way| places.get(way.target).copied());
     let mut reached = HashSet::new();
     let mut open = if nodes.is_empty() { vec![] } else { vec![0] };
     while let Some(index) = open.pop() {
@@ -95,7 +106,7 @@ fn reach(report: &mut Report, steps: &[&Value], nodes: &[Node<'_>], places: &Has
     }
     let mut ends = HashSet::new();
     let mut open: Vec<usize> =
-        (0..nodes.len()).filter(|index| nodes[*index].next.iter().any(|(_, to)| *to == END)).collect();
+        (0..nodes.len()).filter(|index| nodes[*index].next.iter().any(|way| way.target == END)).collect();
     while let Some(index) = open.pop() {
         if ends.insert(index) {
             open.extend(&before[index]);
@@ -182,8 +193,8 @@ fn repeated(
     let mapped = mapped(prompt, places);
     let is_pick = |step: &usize| mapped.contains(step) && nodes[*step].picks;
     let leads_on = |node: &Node<'_>, label: &str| {
-        let ways = node.next.iter().filter(|(answer, _)| *answer == label);
-        ways.filter_map(|(_, target)| places.get(target)).any(is_pick)
+        let ways = node.next.iter().filter(|way| way.answer == label);
+        ways.filter_map(|way| places.get(way.target)).any(is_pick)
     };
     let mut seen: HashMap<&str, usize> = HashMap::new();
     // Without next the first step has the clusters.

@@ -103,7 +103,7 @@ fn question(report: &mut Report, path: &str, value: &Value) -> Option<Question> 
         (None, None) => None,
         _ => options(report, path, map),
     };
-    let default = default(report, path, map, kind?);
+    let default = default(report, path, map, kind);
     Some(Question {
         id: id?,
         header: header?,
@@ -223,42 +223,46 @@ fn option(report: &mut Report, path: &str, value: &Value) -> Option<Choice> {
 }
 
 /// The default, as `Some(None)` when there is none. It is held against the labels as they stand in the
-/// document, so that a mistake elsewhere in the options does not hide one here.
+/// document, so that a mistake elsewhere in the options does not hide one here; where nobody knows the labels or the kind,
+/// only its form is judged.
 #[expect(clippy::option_option, reason = "the outer level says whether this part of the document is sound")]
 fn default(
     report: &mut Report,
     path: &str,
     map: &Map<String, Value>,
-    kind: Kind,
+    kind: Option<Kind>,
 ) -> Option<Option<AnswerValue>> {
     let Some(value) = map.get("default") else { return Some(None) };
     let path = join(path, "default");
-    let items = map.get("options").and_then(Value::as_array)?;
-    let labels: HashSet<&str> = items.iter().filter_map(|item| item.get("label")?.as_str()).collect();
-    let default = match (kind, value) {
-        (Kind::SingleChoice, Value::String(label)) => {
-            label_of(report, &path, label, &labels).map(AnswerValue::One)
+    let items = map.get("options").and_then(Value::as_array);
+    let label = |item: &'_ Value| item.get("label").and_then(Value::as_str).map(str::to_owned);
+    let labels = items.map(|items| items.iter().filter_map(label).collect::<HashSet<String>>());
+    let labels = labels.as_ref();
+    let (wanted, kind) = match (kind, value) {
+        (Some(Kind::SingleChoice) | None, Value::String(given)) => {
+            return label_of(report, &path, given, labels).map(|label| Some(AnswerValue::One(label)));
         }
-        (Kind::MultiChoice, Value::Array(items)) => default_list(report, &path, items, &labels),
-        (Kind::SingleChoice | Kind::MultiChoice | Kind::FreeText, _) => {
-            let wanted = if kind == Kind::MultiChoice { "a list of labels" } else { "one label" };
-            report.add(
-                "wrong_type",
-                &path,
-                format!("default is {}, but must be {wanted} for {}", show(value), kind.as_str()),
-                format!("write {wanted}, or leave default out when nothing is recommended"),
-            );
-            None
+        (Some(Kind::MultiChoice) | None, Value::Array(given)) => {
+            return default_list(report, &path, given, labels).map(Some);
         }
+        (Some(kind @ Kind::MultiChoice), _) => ("a list of labels", kind.as_str()),
+        (Some(kind), _) => ("one label", kind.as_str()),
+        (None, _) => ("a label or a list of them", "a choice"),
     };
-    default.map(Some)
+    report.add(
+        "wrong_type",
+        &path,
+        format!("default is {}, but must be {wanted} for {kind}", show(value)),
+        format!("write {wanted}, or leave default out when nothing is recommended"),
+    );
+    None
 }
 
 fn default_list(
     report: &mut Report,
     path: &str,
     items: &[Value],
-    labels: &HashSet<&str>,
+    labels: Option<&HashSet<String>>,
 ) -> Option<AnswerValue> {
     if items.is_empty() {
         let hint = "name at least one label, or leave default out when nothing is recommended";
@@ -284,8 +288,13 @@ fn default_list(
     (chosen.len() == items.len()).then_some(AnswerValue::Many(chosen))
 }
 
-fn label_of(report: &mut Report, path: &str, label: &str, labels: &HashSet<&str>) -> Option<String> {
-    if labels.contains(label) {
+fn label_of(
+    report: &mut Report,
+    path: &str,
+    label: &str,
+    labels: Option<&HashSet<String>>,
+) -> Option<String> {
+    if labels.is_none_or(|labels| labels.contains(label)) {
         return Some(label.to_owned());
     }
     report.add(

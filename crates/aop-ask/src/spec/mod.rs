@@ -11,7 +11,7 @@ pub(crate) use check::is_snake_case;
 
 use crate::answer::{AnswerValue, Answers};
 use crate::json;
-use crate::violation::{Report, Violation};
+use crate::violation::{Report, Violation, quote};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 
@@ -68,7 +68,8 @@ impl QuestionSpec {
     /// # Errors
     /// Every rule the document breaks.
     pub fn parse(bytes: &[u8]) -> Result<Self, Vec<Violation>> {
-        check::spec(json::read(bytes)?, Report::default())
+        let (document, report) = json::read_noting(bytes)?;
+        check::spec(document, report)
     }
 
     /// Reads a spec from a JSON value.
@@ -171,6 +172,11 @@ impl Question {
     /// Whether the answer is for the asker's eyes only.
     pub fn secret(&self) -> bool {
         self.secret
+    }
+
+    /// What somebody answered, in a message; a secret stays secret even when it is wrong.
+    pub(crate) fn named(&self, answer: &str) -> String {
+        if self.secret { "this".to_owned() } else { quote(answer) }
     }
 
     /// Where `label` stands among the options. Linear: build an index before asking this in a loop.

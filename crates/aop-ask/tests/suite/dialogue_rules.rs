@@ -705,3 +705,51 @@ fn texts(value: &Value) -> String {
         Value::Null | Value::Bool(_) | Value::Number(_) => String::new(),
     }
 }
+
+#[test]
+fn what_was_typed_for_a_secret_stands_in_no_request_and_no_complaint() {
+    let secret = choice("multi_choice", &["A", "B"], json!({"secret": true}));
+    let open = choice("multi_choice", &["A", "B"], json!({"secret": true, "allow_other": true}));
+    let claude = |text: &str| json!({"answers": {"Which?": text}});
+    let replies = [
+        (Target::ClaudeCode, claude("hunter2")),
+        (Target::ClaudeCode, json!({"response": "hunter2"})),
+        (Target::ClaudeCode, json!({"answers": "hunter2"})),
+        (Target::Codex, codex("hunter2")),
+        (Target::Codex, json!({"answers": {"pick": "hunter2"}})),
+        (Target::Terminal, json!({"selected": ["hunter2"]})),
+        (Target::Terminal, json!({"selected": [], "text": "hunter2"})),
+        (Target::StrictText, json!("\"hunter2\"")),
+        (Target::StrictText, json!("{\"answers\": {\"pick\": [\"hunter2\"]}}")),
+        (Target::StrictText, json!({"hunter2": 1})),
+    ];
+    for document in [&secret, &open] {
+        for (target, reply) in &replies {
+            let mut dialogue = start(document, *target);
+            let said = match dialogue.reply(reply) {
+                Err(violation) => violation.to_string(),
+                Ok(_) => match dialogue.next() {
+                    Step::Ask(request) => request.input.to_string(),
+                    // What the asking engine is given has it.
+                    _ => continue,
+                },
+            };
+            assert!(!said.contains("hunter2"), "{target:?} {reply}: {said}");
+        }
+    }
+}
+
+#[test]
+fn one_option_of_a_form_stands_beside_skip_which_leaves_it_unanswered() {
+    for protocol in [Protocol::V2025_06_18, Protocol::V2025_11_25] {
+        for kind in ["single_choice", "multi_choice"] {
+            let options = Options { protocol, ..Options::default() };
+            let only = spec(&choice(kind, &["Only"], json!({})));
+            let mut dialogue = Dialogue::start(only, Target::Elicitation, options).unwrap();
+            let offered = asked(&dialogue).to_string();
+            assert!(offered.contains("\"Skip\""), "{offered}");
+            dialogue.reply(&json!({"action": "accept", "content": {"pick": "Skip"}})).unwrap();
+            assert!(asked(&dialogue).to_string().contains("needs an answer"));
+        }
+    }
+}

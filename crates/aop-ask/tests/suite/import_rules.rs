@@ -48,6 +48,18 @@ fn what_a_spec_cannot_carry_is_a_violation_at_the_same_place() {
             "missing_key /questions/0/options/2/label"
         ]
     );
+    let odd = json!({"questions": [{"question": "Q?", "header": 5, "multiSelect": "yes", "isSecret": 1, "options": [
+        {"label": "A", "description": 5}, {"label": "B", "description": "d", "preview": 5}]}]});
+    assert_eq!(
+        brief(&import::claude_code(&odd, None).unwrap_err()),
+        [
+            "wrong_type /questions/0/multiSelect",
+            "wrong_type /questions/0/isSecret",
+            "wrong_type /questions/0/header",
+            "wrong_type /questions/0/options/0/description",
+            "wrong_type /questions/0/options/1/preview",
+        ]
+    );
     for call in [json!([]), json!({}), json!({"input": 1}), json!("x"), json!({"arguments": "{"})] {
         assert_eq!(brief(&import::codex(&call, None).unwrap_err()), ["not_a_call "]);
     }

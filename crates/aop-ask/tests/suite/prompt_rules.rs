@@ -184,6 +184,18 @@ fn a_document_that_uses_next_is_judged_as_executable() {
 }
 
 #[test]
+fn what_is_wrong_is_told_at_its_place_also_behind_something_malformed() {
+    let mut document = small();
+    document["steps"][0]["next"] = json!([
+        5, {"answer": "Yes", "next_step": 5}, {"next_step": "end"}, {"answer": "Yes", "next_step": "gone"},
+        {"answer": "No", "next_step": "end"}, {"answer": "No", "next_step": "end"}]);
+    let found = errors(&document);
+    for expected in ["unknown_step /steps/0/next/3/next_step", "duplicate_answer /steps/0/next/5/answer"] {
+        assert!(found.iter().any(|error| error == expected), "{expected}: {found:?}");
+    }
+}
+
+#[test]
 fn task_sync_is_exactly_what_the_runtime_can_do() {
     let good = compile(&[spec(&three_kinds())], &plan(true)).unwrap().spec.task_sync.unwrap();
     let synced = |sync: Value| errors(&with(&small(), "/task_sync", Some(sync)));

@@ -133,6 +133,27 @@ fn a_default_is_a_label_or_a_list_of_distinct_labels_and_never_null() {
 }
 
 #[test]
+fn a_default_is_judged_whatever_else_is_wrong() {
+    let without_options = with(&platform(), "/questions/0/options", None);
+    let default = |value: Value| with(&without_options, "/questions/0/default", Some(value));
+    let both = ["missing_key /questions/0/options", "wrong_type /questions/0/default"];
+    assert_eq!(refused(&default(Value::Null)), both);
+    assert_eq!(refused(&default(json!(["Web"]))), both);
+    assert_eq!(refused(&default(json!("Web"))), both[..1], "nobody knows the labels");
+    let unknown = |value: Value| {
+        with(&with(&platform(), "/questions/0/kind", None), "/questions/0/default", Some(value))
+    };
+    for (value, found) in [
+        (Value::Null, "wrong_type /questions/0/default"),
+        (json!("print"), "default_not_an_option /questions/0/default"),
+        (json!([]), "empty_list /questions/0/default"),
+    ] {
+        assert_eq!(refused(&unknown(value)), ["missing_key /questions/0/kind", found]);
+    }
+    assert_eq!(refused(&unknown(json!(["Web"]))), ["missing_key /questions/0/kind"]);
+}
+
+#[test]
 fn a_default_may_not_be_other_text_even_where_other_is_allowed() {
     let value = with(&three_kinds(), "/questions/1/default", Some(json!(["BeOS"])));
     assert_eq!(refused(&value), ["default_not_an_option /questions/1/default/0"]);
@@ -166,7 +187,7 @@ fn one_secret_question_makes_a_secret_spec() {
 #[test]
 fn duplicate_keys_are_violations_not_lost_values() {
     let violations = QuestionSpec::parse(br#"{"version":1,"version":2,"topic":"t"}"#).unwrap_err();
-    assert_eq!(brief(&violations), ["duplicate_key /version"]);
+    assert_eq!(brief(&violations), ["duplicate_key /version", "missing_key /questions"]);
 }
 
 #[test]

@@ -277,15 +277,15 @@ impl Asked {
 
 /// What stands in the place of a secret. An object, because no answer to a form field is one: it can never
 /// be taken for the secret itself.
-pub(crate) fn redacted() -> Value {
+pub fn redacted() -> Value {
     serde_json::json!({"redacted": true})
 }
 
 /// A form's answers: the bare mapping, or an AnswerSpec around it.
 fn form_answers(spec: &QuestionSpec, answer: &Value) -> Result<Answers, Vec<String>> {
-    let looks_like_record = answer.get("answers").is_some_and(Value::is_object)
-        && !spec.questions().iter().any(|question| question.id() == "answers");
-    let checked = if looks_like_record {
+    // No answer to a field is an object, so this is not one to a field that is called `answers`.
+    let is_record = answer.get("answers").is_some_and(Value::is_object);
+    let checked = if is_record {
         AnswerSpec::from_json(spec, answer).map(|record| record.answers().clone())
     } else {
         Answers::check(spec, answer)

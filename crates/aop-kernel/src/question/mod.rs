@@ -3,7 +3,7 @@
 mod expected;
 mod record;
 
-pub(crate) use expected::redacted;
+pub use expected::redacted;
 pub use expected::{AnswerKind, ExpectedAnswer, against_choices};
 
 use crate::ids::{FeatureId, OperationId, QuestionId};

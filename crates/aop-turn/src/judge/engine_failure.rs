@@ -3,7 +3,7 @@
 //! An engine that waits with a question has not failed: it is killed or leaves while it waits, because that is
 //! how it is parked.
 
-use super::Judge;
+use super::{Judge, Process};
 use crate::ask::Payload;
 use crate::engine::Engine;
 use crate::evidence::EvidenceKind;
@@ -19,7 +19,10 @@ impl Judge<'_> {
             self.note(EvidenceKind::TurnEnd, range, true, "the engine reports a failure");
             return Some(failed(format!("the engine failed: {reason}")));
         }
-        if turn.asks.iter().any(|pending| pending.ask.stage == Stage::Waiting) {
+        if self.waits() {
+            if self.rules.process != Process::default() && self.broke_off_waiting() {
+                self.note(EvidenceKind::Process, &end, false, "it waited with a question");
+            }
             return None;
         }
         if self.rules.process.timed_out {
@@ -38,6 +41,18 @@ impl Judge<'_> {
             }
             None => self.without_end(payload),
         }
+    }
+
+    /// Whether the engine waits with a question.
+    fn waits(&self) -> bool {
+        self.turn.asks.iter().any(|pending| pending.ask.stage == Stage::Waiting)
+    }
+
+    /// Whether the turn was cut off, in whatever way, while the engine waited with a question.
+    pub(super) fn broke_off_waiting(&self) -> bool {
+        let process = self.rules.process;
+        let failed = process.timed_out || process.exit_code.is_some_and(|code| code != 0);
+        self.waits() && (failed || self.turn.ended.is_none())
     }
 
     /// What the engine said of it, to be put behind something.

@@ -129,6 +129,8 @@ impl Judge<'_> {
             return failure;
         }
         match payload {
+            // What an engine said before a question with which it broke off is not the result of the turn.
+            Payload::Done(_) | Payload::Unreadable(_) if self.broke_off_waiting() => {}
             Payload::Done(data) => return self.strong(data, &range),
             Payload::Unreadable(why) => {
                 return self.unfit(&range, "cannot be read as it was written", vec![why]);

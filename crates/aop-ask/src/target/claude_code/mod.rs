@@ -116,7 +116,7 @@ fn word(ask: &Ask<'_>, text: &str) -> Said {
     let labels: Vec<&str> = ask.items.iter().map(|item| item.label.as_str()).collect();
     match joined::split(text, &labels) {
         Some(picked) => Said::Several { words: picked.into_iter().map(str::to_owned).collect(), typed: None },
-        None => Said::Unclear(format!("{} is not made of the options alone", quote(text))),
+        None => Said::Unclear(format!("{} is not made of the options alone", ask.question.named(text))),
     }
 }
 
@@ -134,7 +134,15 @@ fn whole_card(asks: &[Ask<'_>], reply: &Value, said: &mut [Said]) -> Result<Opti
             *entry = word(ask, text);
             None
         }
-        ([_], _) => Some(format!("{} came beside the answer; give one of the two", quote(text))),
-        _ => Some(format!("{} answers the card as a whole; answer each question", quote(text))),
+        ([ask], _) => {
+            let text = ask.question.named(text);
+            Some(format!("{text} came beside the answer; give one of the two"))
+        }
+        (asks, _) => {
+            // Nobody knows which of the questions it answers.
+            let secret = asks.iter().find(|ask| ask.question.secret());
+            let text = secret.map_or_else(|| quote(text), |ask| ask.question.named(text));
+            Some(format!("{text} answers the card as a whole; answer each question"))
+        }
     })
 }

@@ -7,7 +7,7 @@ use crate::dialogue::Protocol;
 use crate::dialogue::ask::{Ask, Item, Mode, Said};
 use crate::is_blank;
 use crate::spec::QuestionSpec;
-use crate::violation::{Violation, join, quote};
+use crate::violation::{Violation, join};
 use serde_json::{Map, Value};
 
 /// The request's parameters.
@@ -129,8 +129,8 @@ fn one(ask: &Ask<'_>, value: &Value, typed: Option<String>) -> Result<Said, &'st
         (Mode::One, Value::String(label), None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, Value::String(label), Some(text)) => Said::Unclear(format!(
             "{} is chosen and {} is typed; give one of the two",
-            quote(label),
-            quote(&text)
+            ask.question.named(label),
+            ask.question.named(&text)
         )),
         (Mode::One | Mode::Text, _, _) => return Err("a text"),
     })

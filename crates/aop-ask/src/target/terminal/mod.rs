@@ -4,7 +4,7 @@
 use super::{malformed, shown};
 use crate::dialogue::ask::{Ask, Mode, Said};
 use crate::is_blank;
-use crate::violation::{Violation, quote};
+use crate::violation::Violation;
 use serde_json::{Value, json};
 
 /// The prompt to draw.
@@ -52,7 +52,8 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Said, Violation> {
         (Mode::One | Mode::Text, [], Some(text)) => Said::Typed(text),
         (Mode::One | Mode::Text, [label], None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, [label, ..], _) => {
-            Said::Unclear(format!("one answer is due here, and more than {} came back", quote(label)))
+            let label = ask.question.named(label);
+            Said::Unclear(format!("one answer is due here, and more than {label} came back"))
         }
     })
 }

@@ -153,6 +153,27 @@ fn codex_streams() {
             Ask("Which?"),
         ),
         row(
+            "app-server: an ask that waits behind a result, killed",
+            Codex,
+            app(vec![codex::app_message("t-main", "m", DONE), codex::request_user_input(0, "c1", "Which?")]),
+            interactive().exit(137),
+            Ask("Which?"),
+        ),
+        row(
+            "app-server: an ask that waits behind a result, cut off",
+            Codex,
+            app(vec![codex::app_message("t-main", "m", DONE), codex::request_user_input(0, "c1", "Which?")]),
+            interactive(),
+            Ask("Which?"),
+        ),
+        row(
+            "app-server: an ask that waits behind a result in auto mode, cut off",
+            Codex,
+            app(vec![codex::app_message("t-main", "m", DONE), codex::request_user_input(0, "c1", "Which?")]),
+            auto(),
+            Error("AUTO_MODE_ASKED_USER"),
+        ),
+        row(
             "app-server: an ask delivered twice",
             Codex,
             app(vec![

@@ -307,6 +307,24 @@ fn what_is_read_otherwise_than_it_was_written_is_no_result_and_no_question() {
                 number(),
                 Error("OUTPUT_SCHEMA_INVALID"),
             ),
+            of(
+                "a number of the result beyond all floats",
+                "Done.\n{\"__SKILL_DONE__\":true,\"id\":[1e400]}",
+                number(),
+                Error("OUTPUT_SCHEMA_INVALID"),
+            ),
+            of(
+                "half a character in the result",
+                "{\"__SKILL_DONE__\":true,\"name\":\"\\ud800\"}",
+                interactive(),
+                Error("OUTPUT_SCHEMA_INVALID"),
+            ),
+            of(
+                "a number of a question beyond all floats",
+                "{\"__SKILL_DONE__\":false,\"message\":\"Which?\",\"options\":[1e400]}",
+                interactive(),
+                Error("ASK_USER_PAYLOAD_INVALID"),
+            ),
             of("a key twice without marker", "{\"id\":1,\"id\":2}", number(), Ask("{\"id\":1,\"id\":2}")),
             of(
                 "a key twice without marker in auto mode",

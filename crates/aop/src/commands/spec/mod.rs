@@ -9,6 +9,7 @@ use crate::output::{CommandResult, Reply};
 use aop_ask::{
     AnswerSpec, Dialogue, OnEscape, Options, Protocol, QuestionSpec, Target, import, json as reader,
 };
+use aop_kernel::question::redacted;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Clock, SystemClock};
 use clap::{Subcommand, ValueEnum};
@@ -192,7 +193,13 @@ fn check_answer(spec: &Path, answer: &Path) -> CommandResult {
         clean(record.answered_by()),
         dim(&format!("{} at {}", clean(record.topic()), clean(record.answered_at())))
     );
-    Ok(Reply::ok(Envelope::success(&json!({"valid": true, "answers": record.answers()})), text))
+    let mut answers = record.answers().to_json();
+    for question in spec.questions().iter().filter(|question| question.secret()) {
+        if let Some(answer) = answers.get_mut(question.id()) {
+            *answer = redacted();
+        }
+    }
+    Ok(Reply::ok(Envelope::success(&json!({"valid": true, "answers": answers})), text))
 }
 
 fn dialogue(spec: &Path, target: Target, replies: &[Value], settings: &Settings) -> CommandResult {
