@@ -113,6 +113,11 @@ fn reference_problem(root: &Value, fields: &Map<String, Value>, is_root: bool) -
             "(root): $ref '{target}' lies outside the schema, and references outside it are never followed"
         ));
     }
+    if !target[1..].is_empty() && !target.starts_with("#/") {
+        return Some(format!(
+            "(root): $ref '{target}' names an anchor, and anchors are not supported; use its place, for instance #/$defs/…"
+        ));
+    }
     if follow(root, target).is_none() {
         return Some(format!("(root): $ref '{target}' leads to nothing in the schema"));
     }

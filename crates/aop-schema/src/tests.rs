@@ -120,4 +120,6 @@ fn a_percent_encoded_pointer_is_followed() {
     let schema = json!({"$defs": {"n": {"type": "integer"}}, "$ref": "#/%24defs/n"});
     assert!(check_instance(&schema, &json!("x")).is_err());
     assert!(refused(&json!({"$ref": "#/nowhere"})).contains("leads to nothing"));
+    let anchor = json!({"$defs": {"n": {"$anchor": "n", "type": "integer"}}, "$ref": "#n"});
+    assert!(refused(&anchor).contains("anchors are not supported"));
 }

@@ -3,7 +3,7 @@
 //! call, so that the same call again finds the same question.
 
 use super::args::{Args, mistyped, wrong};
-use super::digest::{Sorted, digest};
+use super::digest::{Sorted, digest, without_defaults};
 use super::schema::{blocking, closed_object, flag, object, question_id, question_type, spec, text};
 use crate::envelope::Refusal;
 use crate::ids::{OperationId, QuestionId};
@@ -73,6 +73,8 @@ impl AskUser {
         if let Some(reason) = choices.as_deref().and_then(against_choices) {
             return Err(wrong("choices", format!("choices {reason}")));
         }
+        // Said or not, it is the same question.
+        let allow_other = allow_other.filter(|allow_other| *allow_other);
         let expected = choices
             .map(|choices| json!({"kind": "single_choice", "choices": choices, "allow_other": allow_other}));
         let asked = json!({"prompt": prompt, "expected_answer": expected, "spec": spec,
@@ -90,7 +92,9 @@ impl AskUser {
         let named = match identity {
             CallIdentity::Named(call) => json!({"call": call}),
             CallIdentity::Content { session, round } => {
-                json!({"session": session, "round": round, "feature": caller.feature, "asked": self.asked})
+                let mut asked = self.asked.clone();
+                asked["spec"] = without_defaults(asked["spec"].take());
+                json!({"session": session, "round": round, "feature": caller.feature, "asked": asked})
             }
         };
         OwnOperation::AskUser.id(digest(ASK_USER, caller.role, &Sorted(&named)))
@@ -198,6 +202,26 @@ mod tests {
         let other = OperationId::parse("op_2").unwrap();
         assert_ne!(lone_feature(&operation), lone_feature(&other));
         assert!(crate::ids::FeatureId::parse(&lone_feature(&other)).is_ok());
+    }
+
+    #[test]
+    fn a_call_that_says_a_default_is_the_call_that_does_not() {
+        let of = |input: Value| {
+            let identity = CallIdentity::Content { session: "s", round: 0 };
+            asks(input).operation(&Caller::new(Role::Builder), identity).unwrap()
+        };
+        let spec = |flag: Value| {
+            let mut question = json!({"id": "x", "header": "H", "question": "Q?", "kind": "single_choice",
+                "required": true, "options": [{"label": "A", "description": "a"}]});
+            question.as_object_mut().unwrap().extend(flag.as_object().unwrap().clone());
+            json!({"prompt": "p", "spec": {"version": 1, "topic": "t", "questions": [question]}})
+        };
+        let choices =
+            |allow_other: Value| json!({"prompt": "p", "choices": ["a"], "allow_other": allow_other});
+        assert_eq!(of(choices(Value::Null)), of(choices(json!(false))));
+        assert_ne!(of(choices(Value::Null)), of(choices(json!(true))));
+        assert_eq!(of(spec(json!({}))), of(spec(json!({"allow_other": false, "secret": false}))));
+        assert_ne!(of(spec(json!({}))), of(spec(json!({"allow_other": true}))));
     }
 
     #[test]

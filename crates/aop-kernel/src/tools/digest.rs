@@ -57,6 +57,15 @@ impl Serialize for SortedMap<'_> {
     }
 }
 
+/// A question spec as it is without what only says the default: a flag that is absent is false.
+pub(super) fn without_defaults(mut spec: Value) -> Value {
+    let questions = spec.get_mut("questions").and_then(Value::as_array_mut).into_iter().flatten();
+    for question in questions.filter_map(Value::as_object_mut) {
+        question.retain(|key, value| !(matches!(key.as_str(), "allow_other" | "secret") && *value == false));
+    }
+    spec
+}
+
 /// An expectation, its fields in the order of their names.
 #[derive(Serialize)]
 pub(super) struct SortedExpectation<'a> {
@@ -127,6 +136,35 @@ mod tests {
                 serde_json::to_string(&sorted).unwrap(),
                 serde_json::to_string(&Sorted(&value)).unwrap()
             );
+        }
+    }
+
+    #[test]
+    fn what_only_says_a_default_makes_no_other_request() {
+        let rules = Rules {
+            human_input: HumanInput::default(),
+            check_schema: |_| Ok(()),
+            check_instance: |_, _| Ok(()),
+        };
+        let spec = |more: &str| -> Value {
+            let option = r#"{"label":"A","description":"a"}"#;
+            let head = r#""id":"x","header":"h","question":"q?","kind":"single_choice","required":true"#;
+            let text =
+                format!(r#"{{"version":1,"topic":"t","questions":[{{{head},"options":[{option}]{more}}}]}}"#);
+            serde_json::from_str(&text).unwrap()
+        };
+        let told = |spec: Value| {
+            let input = json!({"feature_id": "a", "role": "builder", "session_id": "s", "prompt": "P", "spec": spec,
+                "question_type": "clarification", "operation_id": "o"});
+            match parse(Tool::QuestionCreate, &Caller::new(Role::Human), &input, "test", &rules) {
+                Ok(Call::Mutate(request)) => request.digest,
+                other => panic!("{other:?}"),
+            }
+        };
+        let short = told(spec(""));
+        assert_eq!(short, told(spec(r#","allow_other":false,"secret":false"#)));
+        for more in [r#","allow_other":true"#, r#","secret":true"#, r#","_secret":false"#] {
+            assert_ne!(short, told(spec(more)), "{more}");
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::access::Tool;
 use super::args::{Args, mistyped, too_large, wrong};
-use super::digest::{Sorted, SortedExpectation, SortedMap, digest};
+use super::digest::{Sorted, SortedExpectation, SortedMap, digest, without_defaults};
 use crate::code::ErrorCode;
 use crate::envelope::Refusal;
 use crate::ids::{FeatureId, OperationId, QuestionId};
@@ -343,7 +343,7 @@ impl CreateQuestion {
             timeout_ms: Option<u64>,
         }
         let asked = &self.asked;
-        let spec = asked.spec.as_ref().map(|spec| json!(spec));
+        let spec = asked.spec.as_ref().map(|spec| without_defaults(spec.to_json()));
         let normal = Normal {
             adhoc_title: self.adhoc_title.as_deref(),
             blocking: asked.blocking,
@@ -415,14 +415,21 @@ pub fn is_reserved_name(name: &str) -> bool {
     as_read(name).starts_with("policy:")
 }
 
-/// A name as it is read: without what nobody sees in it, in small letters, however wide its signs are.
+/// A name as it is read: without what nobody sees in it, in small letters, however wide its signs are, and with the Cyrillic
+/// and Greek letters that look like those of the reserved word taken for them.
 fn as_read(name: &str) -> String {
-    let narrow = |sign: char| match sign {
+    let plain = |sign: char| match sign {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(sign) - 0xfee0).unwrap_or(sign),
         '\u{2236}' | '\u{a789}' | '\u{fe13}' | '\u{fe55}' => ':',
+        'р' | 'Р' | 'ρ' | 'Ρ' => 'p',
+        'о' | 'О' | 'ο' | 'Ο' => 'o',
+        'ӏ' | 'Ӏ' | 'І' | 'Ι' | 'ⅼ' => 'l',
+        'і' | 'ι' | 'ı' | 'ⅰ' => 'i',
+        'с' | 'С' | 'ϲ' | 'Ϲ' | 'ⅽ' => 'c',
+        'у' | 'У' | 'Υ' | 'ү' | 'Ү' => 'y',
         other => other,
     };
-    name.chars().filter(|sign| !is_unseen(*sign)).map(|sign| narrow(sign).to_ascii_lowercase()).collect()
+    name.chars().filter(|sign| !is_unseen(*sign)).map(|sign| plain(sign).to_ascii_lowercase()).collect()
 }
 
 /// Who answers. Nobody but the clock decides as policy, and the orchestrator conveys what a person said: its own name, or
@@ -492,11 +499,15 @@ mod tests {
             "policy\u{ff1a}default",
             "\u{ff50}olicy:x",
             "POLICY\u{2236}x",
+            "р\u{43e}licy:default",
+            "pοlіϲү:x",
         ] {
             assert!(is_reserved_name(bad), "{bad:?}");
             assert!(answerer(&Caller::new(Role::Human), bad.to_owned()).is_err(), "{bad:?}");
         }
-        for good in ["", "policy", "policymaker: Ana", "Ana (policy: none)", "Ana\u{200d}", "保险"] {
+        for good in
+            ["", "policy", "policymaker: Ana", "Ana (policy: none)", "Ana\u{200d}", "保险", "Роман: Ольга"]
+        {
             assert!(!is_reserved_name(good), "{good:?}");
         }
     }

@@ -17,8 +17,11 @@ pub(super) fn write_atomically(root: &Path, path: &Path, content: &[u8]) -> Resu
     make_folder(parent).map_err(failed)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let temporary = parent.join(format!(".{name}.tmp"));
-    write_anew(&temporary, content).map_err(failed)?;
-    fs::rename(&temporary, path).map_err(failed)
+    write_anew(&temporary, content).and_then(|()| fs::rename(&temporary, path)).map_err(|cause| {
+        // A piece of a file that cannot be put in its place is of use to nobody.
+        let _ = fs::remove_file(&temporary);
+        failed(cause)
+    })
 }
 
 /// Takes a file away; one that is not there is away already.

@@ -198,18 +198,19 @@ impl Projector {
         since: u64,
         begin: Begin,
     ) -> Result<(), ProjectionError> {
-        let mut known = HashSet::new();
+        // One that cannot be written keeps none of the others back.
+        let (mut known, mut written) = (HashSet::new(), Ok(()));
         for (path, content) in self.files_of(store, id, since).await? {
-            write_atomically(&self.dir, &path, content.as_bytes())?;
+            written = written.and(write_atomically(&self.dir, &path, content.as_bytes()));
             crash_point("mid_projection");
             known.insert(path);
         }
         if begin == Begin::Anew {
             for stray in self.strays(store, id, &known).await? {
-                remove(&stray)?;
+                written = written.and(remove(&stray));
             }
         }
-        Ok(())
+        written
     }
 
     /// Paths and contents of a feature's files.

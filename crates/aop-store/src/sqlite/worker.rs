@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// After so many pages in SQLite's log, a few hundred transitions, they are moved into the database file, off the
 /// callers' path. Whoever opens the file after a crash reads all of them first.
-const CHECKPOINT_PAGES: i32 = 280;
+const CHECKPOINT_PAGES: i32 = 220;
 
 /// How long readers may delay the erasure of a secret's older copies before it is put off.
 const READER_PATIENCE: Duration = Duration::from_millis(250);

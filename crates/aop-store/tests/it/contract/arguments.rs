@@ -197,6 +197,16 @@ async fn a_form_is_asked_checked_and_answered_as_a_bare_mapping(w: &World) {
         w.answer("a", &id, answer).await.unwrap();
         assert_eq!(w.record(&id).await["answer"], json!({"way": "L"}));
     }
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "answers", "header": "A", "question": "Which?", "kind": "free_text", "required": true}]});
+    let record = json!({"version": 1, "topic": "t", "answers": {"answers": "v"},
+        "answered_at": "2026-03-04T22:00:00Z", "answered_by": "x"});
+    for answer in [json!({"answers": "v"}), record] {
+        let id =
+            w.ask_with("a", json!({"spec": spec})).await.unwrap()["question_id"].as_str().unwrap().to_owned();
+        w.answer("a", &id, answer).await.unwrap();
+        assert_eq!(w.record(&id).await["answer"], json!({"answers": "v"}));
+    }
 }
 
 async fn an_interaction_takes_any_text(w: &World) {
