@@ -23,8 +23,8 @@ impl fmt::Display for Sentence<'_> {
         let actor = self.0.actor.as_str();
         match &self.0.event {
             Event::FeatureCreated { title, adhoc, .. } => {
-                let what = if *adhoc { "question outside any feature" } else { "feature" };
-                write!(f, "{actor} created the {what} \"{}\"", folded(title))
+                let what = if *adhoc { "asked outside any feature:" } else { "created the feature" };
+                write!(f, "{actor} {what} \"{}\"", folded(title))
             }
             Event::StatusChanged { from, to, reason } => {
                 write!(f, "{from} → {to}")?;
@@ -32,13 +32,15 @@ impl fmt::Display for Sentence<'_> {
             }
             Event::Noted { note } => write!(f, "{actor} noted: {}", folded(note)),
             Event::TurnBegan { claim, role, engine, attempt, reply_to, .. } => match reply_to {
-                Some(question) => write!(
-                    f,
-                    "{role} goes on with the end of {question} ({engine}, attempt {attempt}, {claim})"
-                ),
+                Some(question) => {
+                    write!(f, "{role} resumes: {question} is closed ({engine}, attempt {attempt}, {claim})")
+                }
                 None => write!(f, "{role} began a turn ({engine}, attempt {attempt}, {claim})"),
             },
-            Event::TurnContinued { claim, .. } => write!(f, "the turn {claim} was cut off and goes on"),
+            Event::TurnContinued { claim, .. } => {
+                // It was cut off, or never began because its engine was not there.
+                write!(f, "turn {} starts again", claim.strip_prefix("turn:").unwrap_or(claim))
+            }
             Event::TurnEnded { role, end, .. } => write!(f, "{role} {}", folded(&end.in_words())),
             Event::CheckBegan { name, commit, .. } => write!(f, "{name} checks began on {}", short(commit)),
             Event::CheckEnded { name, passed, note, .. } => {
@@ -192,7 +194,7 @@ mod tests {
             ),
             (
                 json!({"type": "feature.created", "title": "T", "spec": null, "adhoc": true}),
-                "human created the question outside any feature \"T\"".to_owned(),
+                "human asked outside any feature: \"T\"".to_owned(),
             ),
             (
                 json!({"type": "feature.status_changed", "from": "qa", "to": "building", "reason": null}),
@@ -204,10 +206,10 @@ mod tests {
             ),
             (json!({"type": "feature.noted", "note": "n"}), "human noted: n".to_owned()),
             (turn(Value::Null), "builder began a turn (e, attempt 2, c)".to_owned()),
-            (turn(json!(id)), format!("builder goes on with the end of {id} (e, attempt 2, c)")),
+            (turn(json!(id)), format!("builder resumes: {id} is closed (e, attempt 2, c)")),
             (
-                json!({"type": "turn.continued", "claim": "c", "epoch": 2}),
-                "the turn c was cut off and goes on".to_owned(),
+                json!({"type": "turn.continued", "claim": "turn:a:1", "epoch": 2}),
+                "turn a:1 starts again".to_owned(),
             ),
             (
                 json!({"type": "turn.ended", "claim": "c", "role": "qa",

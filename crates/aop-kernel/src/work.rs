@@ -154,7 +154,7 @@ impl TurnEnd {
                 said.map_or_else(|| how.to_owned(), |said| format!("{how}: {said}"))
             }
             TurnEnd::AskUser { question_id, blocking: true, .. } => {
-                format!("waits for the end of {question_id}")
+                format!("is waiting for {question_id}")
             }
             TurnEnd::AskUser { question_id, blocking: false, .. } => {
                 format!("asked {question_id} and need not wait")

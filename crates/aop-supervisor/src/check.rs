@@ -25,6 +25,9 @@ use std::path::{Path, PathBuf};
 /// As much of a failing command's output as the builder is shown.
 const SHOWN_BYTES: u64 = 8 << 10;
 
+/// The note on a phase without checks.
+const NO_COMMANDS: &str = "none are configured";
+
 /// What came of the checks on one commit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckReport {
@@ -106,8 +109,12 @@ fn next_status(context: &Context, feature: &Feature, report: &CheckReport) -> Op
     match (report.name, report.passed) {
         (CheckName::Fast, true) => Some((Status::Qa, String::new())),
         (CheckName::Full, true) => {
-            let id = &feature.id;
-            Some((Status::ReadyToMerge, format!("`aop merge --feature-id {id}` (checks: {})", report.note)))
+            let checked = match report.note.as_str() {
+                NO_COMMANDS => "no full checks are configured".to_owned(),
+                note => format!("full checks passed: {note}"),
+            };
+            let reason = format!("merge with `aop merge --feature-id {}` ({checked})", feature.id);
+            Some((Status::ReadyToMerge, reason))
         }
         (name, false) if feature.work.returns >= context.settings.repair_rounds => Some((
             Status::Blocked,
@@ -147,7 +154,7 @@ async fn run_commands(
         log,
     };
     if commands.is_empty() {
-        return Ok(report(true, "none are configured".to_owned(), String::new(), None));
+        return Ok(report(true, NO_COMMANDS.to_owned(), String::new(), None));
     }
     let id = feature.id.as_str();
     let mut last = None;

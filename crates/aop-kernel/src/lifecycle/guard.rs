@@ -35,19 +35,27 @@ impl Action {
             Action::Transition => "transition",
         }
     }
+
+    /// The same for people, who know neither the tool nor its name.
+    fn in_words(self) -> &'static str {
+        match self {
+            Action::Transition => "status change",
+            Action::Turn | Action::Check | Action::Patch | Action::Merge => self.as_str(),
+        }
+    }
 }
 
 /// Refuses every action while a blocking question is open, and after the end.
 pub fn permit(feature: &Feature, action: Action) -> Result<(), Refusal> {
     let id = &feature.id;
-    let action = action.as_str();
+    let (action, what_happens) = (action.as_str(), action.in_words());
     // The status alone decides: a record that lost what it waits for is no reason to let anything through.
     if feature.status == Status::AwaitingInput {
         let question = feature.waiting.as_ref().map(|waiting| waiting.question_id.as_str());
         let what = question.map_or("an answer".to_owned(), |question| format!("an answer to {question}"));
         return Err(Refusal::new(
             ErrorCode::QuestionOpenBlocksAction,
-            format!("feature '{id}' waits for {what}, so no {action} may happen to it"),
+            format!("feature '{id}' waits for {what}; no {what_happens} until then"),
         )
         .hint(match question {
             Some(question) => {
@@ -62,7 +70,7 @@ pub fn permit(feature: &Feature, action: Action) -> Result<(), Refusal> {
     if feature.status.is_terminal() {
         return Err(illegal(
             feature,
-            &format!("feature '{id}' is {}, so no {action} may happen to it", feature.status),
+            &format!("feature '{id}' is {}; no {what_happens} after that", feature.status),
         ));
     }
     Ok(())

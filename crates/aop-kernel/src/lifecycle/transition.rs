@@ -75,8 +75,13 @@ impl Retry {
                 feature.id, feature.status
             );
             let refusal = illegal(feature, &message);
-            let is_in_work = feature.status.worker().is_some();
-            return Err(if is_in_work { refusal.hint("`aop run` works on it") } else { refusal });
+            return Err(match feature.status {
+                Status::ReadyToMerge => {
+                    refusal.hint(format!("merge it with `aop merge --feature-id {}`", feature.id))
+                }
+                status if status.worker().is_some() => refusal.hint("`aop run` works on it"),
+                _ => refusal,
+            });
         }
         let to =
             feature.blocked_from.filter(|from| Status::Blocked.may_become(*from)).unwrap_or(Status::Planning);

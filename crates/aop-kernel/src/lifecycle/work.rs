@@ -92,10 +92,10 @@ impl EndTurn {
             }
             None => return Err(moved_on(feature, &format!("the turn {} is over", self.claim))),
         };
+        draft.emit(Event::TurnEnded { claim: self.claim.clone(), role, end: self.end.clone() });
         for note in &self.notes {
             draft.emit(Event::Noted { note: note.clone() });
         }
-        draft.emit(Event::TurnEnded { claim: self.claim.clone(), role, end: self.end.clone() });
         let is_done = draft.feature()?.work.finished.is_some();
         if is_done || !matches!(self.end, TurnEnd::Final { .. }) {
             follow(&mut draft, self.to.as_ref());

@@ -200,7 +200,7 @@ impl Context {
         }
         let id = &feature.id;
         let reason = format!(
-            "{why}, and the builder has had its work back {rounds} times (see `aop log --feature-id {id}`; go on with `aop retry --feature-id {id}`)"
+            "{why}, and the builder has had its work back {rounds} times (see `aop log --feature-id {id}`, then `aop retry --feature-id {id}`)"
         );
         (Status::Blocked, reason)
     }

@@ -143,7 +143,8 @@ impl Turn<'_> {
         let notes = warnings.iter().map(|warning| format!("{}: warning: {warning}", self.claim));
         let mut notes: Vec<String> = notes.collect();
         if let (TurnEnd::Error { .. }, Some(path)) = (&end, &ended.transcript) {
-            notes.push(format!("the transcript of the failed turn is {}", path.display()));
+            let path = path.strip_prefix(&self.context.settings.root).unwrap_or(path);
+            notes.push(format!("transcript: {}", path.display()));
         }
         let wait = wait.filter(|wait: &Duration| to.is_none() && !wait.is_zero());
         if let Some(wait) = wait {
@@ -253,7 +254,7 @@ impl Turn<'_> {
         } else if self.feature.work.failures >= self.context.settings.retries {
             let tries = self.feature.work.failures + 1;
             let reason = format!(
-                "the {} failed {tries} times in a row, last with {code}: {message} (see `aop log --feature-id {id}`; go on with `aop retry --feature-id {id}`)",
+                "the {} failed {tries} times in a row, last with {code}: {message} (see `aop log --feature-id {id}`, then `aop retry --feature-id {id}`)",
                 self.role
             );
             Some((Status::Blocked, reason))

@@ -32,14 +32,14 @@ fn start(project: &Project, path: &str, features: &[&str]) -> Running {
     Running::start_with(project, &specs, &[("PATH", path)])
 }
 
-/// Waits until the engine of a feature has failed, and when it is tried again is said.
+/// Waits until the engine of a feature has failed, and when it is tried again is said behind that.
 fn fails(run: &mut Running, feature: &str, again: &str) {
     let said = format!("the next turn begins in {again}");
-    run.until(&format!("that {feature} is tried again"), |line| {
-        line["feature_id"] == feature && line["note"] == said.as_str()
-    });
     run.until(&format!("the end of the turn of {feature}"), |line| {
         line["feature_id"] == feature && line["type"] == "turn.ended"
+    });
+    run.until(&format!("that {feature} is tried again"), |line| {
+        line["feature_id"] == feature && line["note"] == said.as_str()
     });
 }
 

@@ -166,14 +166,19 @@ pub(super) fn way_on(feature: &Value, at_work: bool) -> Option<String> {
     let reason = feature["status_reason"].as_str().unwrap_or_default();
     if feature["adhoc"] == true {
         let or = if reason.contains("`aop reopen") { "or " } else { "" };
-        return Some(format!("{or}ask anew: {}", bold("`aop ask`")));
+        return Some(format!("{or}ask again: {}", bold("`aop ask`")));
     }
     let run = if at_work { String::new() } else { format!(", then {}", bold("`aop run`")) };
-    let retry = bold(&format!("`aop retry --feature-id {}`", clean(id)));
+    let retry = format!("`aop retry --feature-id {}`", clean(id));
+    if reason.contains(&retry) {
+        // The reason ends with it already, and said twice it would look like two things to do.
+        return (!at_work).then(|| format!("then: {}", bold("`aop run`")));
+    }
+    let retry = bold(&retry);
     Some(match reason {
         // Asking again is the other way. A packet lets nothing begin without its answer, so a retry asks for that anew.
         reason if reason.contains("`aop reopen") => {
-            format!("or go on without an answer (what a packet asks is asked anew): {retry}{run}")
+            format!("or go on without an answer (what a packet asks is asked again): {retry}{run}")
         }
         _ => format!("go on with: {retry}{run}"),
     })
@@ -202,10 +207,18 @@ mod tests {
         let told =
             way_on("question q expired without an answer; ask it again: `aop reopen --feature-id shop`");
         assert!(
-            told.contains("without an answer") && told.contains("what a packet asks is asked anew"),
+            told.contains("without an answer") && told.contains("what a packet asks is asked again"),
             "{told}"
         );
         assert!(way_on("the disk is full").starts_with("go on with"));
+    }
+
+    #[test]
+    fn a_way_on_that_the_reason_names_is_not_told_twice() {
+        let reason = "it failed (see `aop log --feature-id shop`, then `aop retry --feature-id shop`)";
+        let feature = json!({"feature_id": "shop", "status": "blocked", "status_reason": reason});
+        assert_eq!(super::way_on(&feature, true), None);
+        assert_eq!(super::way_on(&feature, false).unwrap(), "then: `aop run`");
     }
 
     #[test]
@@ -213,6 +226,6 @@ mod tests {
         let reason = "question q expired without an answer; ask it again: `aop reopen --feature-id ask-1`";
         let lone =
             json!({"feature_id": "ask-1", "status": "blocked", "status_reason": reason, "adhoc": true});
-        assert_eq!(super::way_on(&lone, false).unwrap(), "or ask anew: `aop ask`");
+        assert_eq!(super::way_on(&lone, false).unwrap(), "or ask again: `aop ask`");
     }
 }
