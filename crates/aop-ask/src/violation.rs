@@ -134,6 +134,7 @@ pub(crate) fn show(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),
         Value::Array(items) => format!("a list of {}", items.len()),
+        Value::Object(map) if map.len() == 1 => "an object with 1 key".to_owned(),
         Value::Object(map) => format!("an object with {} keys", map.len()),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }

@@ -16,7 +16,7 @@ pub(crate) fn open_file(path: &Path) -> Result<File> {
     if found.is_dir() {
         return Err(Errno::ISDIR.into());
     }
-    if found.is_file() { Ok(file) } else { Err(Error::other("it is no file, but a pipe or a device")) }
+    if found.is_file() { Ok(file) } else { Err(Error::other("it is not a file, but a pipe or a device")) }
 }
 
 /// What is in a file.
@@ -39,7 +39,7 @@ mod tests {
         let pipe = dir.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for path in [&*pipe, std::path::Path::new("/dev/zero")] {
-            assert!(super::read_file(path).unwrap_err().to_string().contains("no file"));
+            assert!(super::read_file(path).unwrap_err().to_string().contains("not a file"));
         }
     }
 }

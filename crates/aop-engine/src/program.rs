@@ -71,7 +71,7 @@ pub(crate) async fn find(engine: Engine, around: &Surroundings) -> Result<Instal
     let unusable = |cause: String| EngineError::Unusable {
         engine,
         cause,
-        hint: format!("install it anew with `{}`", known.install),
+        hint: format!("install it again with `{}`", known.install),
     };
     let printed = version(&path, around).await.map_err(unusable)?;
     match (Version::parse(&printed), known.oldest) {

@@ -80,7 +80,7 @@ codes! {
         "The feature is merged or failed. Its questions are history and take no more answers."
         "Create a new feature if the work goes on.";
     QuestionOpenBlocksAction "question_open_blocks_action" Refused 409 retry:false human:true
-        "The feature waits for a human (`awaiting_input`): no turn, check, patch, merge or transition may happen to it until its question is closed."
+        "The feature waits for a human (`awaiting_input`): no turn, check, patch, merge or transition takes place until its question is closed."
         "Answer it with `aop answer`, or withdraw it with `aop withdraw`.";
     UnsupportedOperation "unsupported_operation" Refused 409 retry:false human:false
         "This cannot be done here as things are, and the message says why: the project's policy, a folder without git, an engine that cannot do it."
@@ -89,7 +89,7 @@ codes! {
         "A mutating tool call carries no `operation_id`, so a retry of it could not be told from a new call."
         "Send a fresh `operation_id` (1-128 printable ASCII characters without spaces) and keep it for retries.";
     OperationIdReuseMismatch "operation_id_reuse_mismatch" Refused 409 retry:false human:false
-        "This `operation_id` was used before for a different request. An id names one request for ever."
+        "This `operation_id` was used before for a different request. An id names one request forever."
         "Use a fresh `operation_id` for the new request.";
     InvalidArgument "invalid_argument" Usage 400 retry:false human:false
         "An argument is missing, unknown, of the wrong type or out of range; the message names it and its value."
@@ -128,8 +128,8 @@ codes! {
         "The request or one of its fields is larger than aop keeps; the details give size and limit."
         "Shorten it: put long material into a file in the project and name the file.";
     VersionConflict "version_conflict" Refused 409 retry:false human:true
-        "What the request rests on is no longer so: a record has changed since it was read, or changes stand in the way of a merge."
-        "Do what the hint says; what was read before, read again and decide anew.";
+        "What the request was based on has changed: a record was written since it was read, or changes stand in the way of a merge."
+        "Do what the hint says; read the record again and decide again.";
     StoreUnavailable "store_unavailable" Refused 503 retry:true human:true
         "The store could not be opened, read or written; the message names the file and the cause. Nothing was half-written."
         "Check disk space and permissions of `.aop/`, then run `aop doctor`.";

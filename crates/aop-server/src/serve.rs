@@ -156,7 +156,7 @@ impl Stop {
     fn new() -> Result<Self, Refusal> {
         let on = |kind| {
             signal(kind).map_err(|error| {
-                Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}"))
+                Refusal::new(ErrorCode::Internal, format!("cannot install signal handlers: {error}"))
             })
         };
         Ok(Stop { terminate: on(SignalKind::terminate())?, interrupt: on(SignalKind::interrupt())? })

@@ -31,7 +31,7 @@ pub fn open_lock_file(path: &Path) -> Result<File> {
 }
 
 fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
-    let no_file = || Error::other("it is no file, but a pipe, a socket or a device");
+    let no_file = || Error::other("it is not a file, but a pipe, a socket or a device");
     let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let file = match options.custom_flags(flags).open(path) {
         // A pipe that nobody reads, or a socket.
@@ -58,8 +58,8 @@ mod tests {
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         std::os::unix::fs::symlink("/dev/zero", &link).unwrap();
         for path in [&pipe, &link] {
-            assert!(read_file(path).unwrap_err().to_string().contains("no file"));
-            assert!(open_lock_file(path).unwrap_err().to_string().contains("no file"));
+            assert!(read_file(path).unwrap_err().to_string().contains("not a file"));
+            assert!(open_lock_file(path).unwrap_err().to_string().contains("not a file"));
         }
         assert_eq!(read_file(dir.path()).unwrap_err().kind(), ErrorKind::IsADirectory);
         assert_eq!(read_file(&gone).unwrap_err().kind(), ErrorKind::NotFound);

@@ -70,7 +70,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
             return Err(other().into());
         };
         let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
-        let cause = format!("'{}' is no valid answer ({})", gate.answer_path, first.unwrap_or_default());
+        let cause = format!("'{}' is not a valid answer ({})", gate.answer_path, first.unwrap_or_default());
         return Err(in_the_way(&path, gate, feature, &cause).fact("violations", violations).into());
     }
     let Some(given) = ask(context, feature, gate, &path).await? else { return Ok(false) };

@@ -157,7 +157,7 @@ async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusa
     let home = home.as_ref().and_then(|home| Some((home["host"].as_str()?, home["folder"].as_str()?)));
     Ok(match home {
         None => refused(format!("feature '{id}' has no branch {branch}, so there is nothing to merge"))
-            .hint(format!("bring the branch back, or have it built anew: {}", send_back(feature, "branch"))),
+            .hint(format!("bring the branch back, or have it built again: {}", send_back(feature, "branch"))),
         Some((host, folder)) => refused(format!(
             "the work on feature '{id}' is not on a branch {branch} here: it is in {folder} on {host}"
         ))
@@ -185,7 +185,7 @@ fn ready(feature: &Feature) -> Result<(), Refusal> {
     )
     .hint(match feature.status {
         Status::Blocked => {
-            format!("mend what blocks it, `aop retry --feature-id {}`, then `aop run`", feature.id)
+            format!("fix what blocks it, then `aop retry --feature-id {}` and `aop run`", feature.id)
         }
         Status::Merged | Status::Failed => "it is over; create a new feature if the work goes on".to_owned(),
         _ => "let `aop run` bring it there first".to_owned(),
@@ -330,7 +330,7 @@ async fn bring_in(
     let hand = alone.try_clone().map_or_else(|_| Stdio::null(), Stdio::from);
     git.fast_forward(into, &next, hand).await.map_err(|error| {
         stuck(format!("{into} could not be moved there: {error}"))
-            .hint(format!("when that is mended, `aop merge --feature-id {id}` goes on; no branch was moved"))
+            .hint(format!("when that is fixed, `aop merge --feature-id {id}` goes on; no branch was moved"))
     })
 }
 

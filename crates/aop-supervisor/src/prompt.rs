@@ -175,7 +175,7 @@ fn duty(role: Role, mode: Mode) -> String {
             "nobody is there who could permit others, or anything that protects the project (permissions, secrets, \
              pipelines, policies). What the plan leaves open you decide yourself, and write down in your result what \
              you assumed.",
-            " If checks failed, mend what they show.",
+            " If checks failed, fix what they show.",
         ),
         Role::Qa => (
             "You are qa. Judge the work in this worktree against the specification and the plan: read the changes, run \

@@ -91,7 +91,7 @@ pub fn runner_id(dir: &Path) -> Result<String, Refusal> {
 
 fn cannot(path: &Path, cause: &str) -> Refusal {
     Refusal::new(ErrorCode::Internal, format!("{}: {cause}", path.display()))
-        .hint("check that .aop/ is writable; the file may be deleted, it is made anew")
+        .hint("check that .aop/ is writable; the file may be deleted, it is made again")
 }
 
 /// Every runner that has ever worked on the project, by id.
@@ -136,7 +136,7 @@ pub async fn forget_runner(store: &dyn Store, id: &str) -> Result<RunnerRecord, 
     let value = store.document(Shelf::Runners, id.to_owned()).await?.ok_or_else(unknown)?;
     let record: RunnerRecord = serde_json::from_value(value.clone()).map_err(|_| unknown())?;
     let alive = || {
-        Refusal::new(ErrorCode::RunAlreadyActive, format!("runner {} is at work", record.name()))
+        Refusal::new(ErrorCode::RunAlreadyActive, format!("runner {} is active", record.name()))
             .hint("stop its `aop run` first")
             .fact("runner_id", id)
     };

@@ -62,7 +62,7 @@ impl TurnErrorCode {
                 "`aop retry --feature-id ID`; with `aop send` you can answer in advance.",
             ),
             TurnErrorCode::InteractiveMaxAttemptExceeded => (
-                "The agent used up the attempts of its phase without saying that its work is done; the last one ended with a question, or in words that are no result.",
+                "The agent used up the attempts of its phase without saying that its work is done; the last one ended with a question, or in words that are not a result.",
                 "The feature has failed. Make the specification clearer, or allow more attempts (`run.max_attempt` in aop.yaml), and enrol it under another name.",
             ),
             TurnErrorCode::AutoCompletionEvidenceMissing => (

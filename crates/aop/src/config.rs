@@ -91,7 +91,7 @@ impl StoreChoice {
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
             let shown = without_password(text);
             return Err(format!(
-                "'{shown}' is no store; use sqlite or postgres://user@host/database?project=NAME"
+                "'{shown}' is not a store; use sqlite or postgres://user@host/database?project=NAME"
             ));
         }
         match PostgresOptions::parse(text) {
@@ -249,7 +249,7 @@ fn commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
                 return Err(D::Error::custom("a command is blank"));
             }
             if line.trim().parse::<f64>().is_ok() {
-                return Err(D::Error::custom("a number is no command"));
+                return Err(D::Error::custom("expected a command, got a number"));
             }
             Ok(Line(line))
         }
@@ -332,7 +332,7 @@ impl Config {
                 let before = &bytes[..error.valid_up_to()];
                 let line = 1 + before.iter().filter(|byte| **byte == b'\n').count() as u64;
                 Err(invalid(path, Some(line), "a byte that is not UTF-8 text")
-                    .hint("save the file as UTF-8, or write that line anew"))
+                    .hint("save the file as UTF-8, or write that line again"))
             }
         }
     }
@@ -387,11 +387,11 @@ fn said(error: &serde_saphyr::Error) -> String {
     let message = message.lines().next().unwrap_or_default();
     // The place stands in front; the parser need not say it again.
     match message.split(" at line ").next().unwrap_or(message) {
-        "invalid u64" => format!("a whole number from 0 to {} is due", u64::MAX),
-        "invalid u32" => format!("a whole number from 0 to {} is due", u32::MAX),
-        other if other.contains("expected sequence start") => "a list is due (`[…]`)".to_owned(),
+        "invalid u64" => "expected a whole number, 0 or more".to_owned(),
+        "invalid u32" => format!("expected a whole number from 0 to {}", u32::MAX),
+        other if other.contains("expected sequence start") => "expected a list (`[…]`)".to_owned(),
         other if other.contains("expected mapping start") => {
-            "keys are due, not a value (`{ key: value }`)".to_owned()
+            "expected keys with values (`{ key: value }`)".to_owned()
         }
         other => other.to_owned(),
     }
@@ -453,9 +453,9 @@ mod tests {
         let form = "policy: { execution: { human_input: { timeout_ms: … } } }";
         assert_eq!(dotted.hint, format!("keys stand inside each other: `{form}`"));
         let list = refused("checks: { fast: cargo test }\n").message;
-        assert!(list.contains("a list is due (`[…]`)"), "{list}");
+        assert!(list.contains("expected a list (`[…]`)"), "{list}");
         let keys = refused("engines: claude-code\n").message;
-        assert!(keys.contains("keys are due, not a value"), "{keys}");
+        assert!(keys.contains("expected keys with values"), "{keys}");
     }
 
     #[test]
@@ -481,9 +481,9 @@ mod tests {
             (
                 "policy:\n  execution:\n    human_input:\n      timeout_ms: soon\n",
                 4,
-                "a whole number from 0 to 18446744073709551615 is due",
+                "expected a whole number, 0 or more in `timeout_ms: soon`",
             ),
-            ("run: { retries: 4294967296 }\n", 1, "a whole number from 0 to 4294967295 is due"),
+            ("run: { retries: 4294967296 }\n", 1, "expected a whole number from 0 to 4294967295"),
             ("store: mysql\n", 1, "mysql"),
             ("store: postgres://ann:hunter2@db:x/team\n", 1, "cannot be read"),
             ("store: postgres://ann:hunter2@db/team?project=a%20b\n", 1, "cannot name a project"),
@@ -491,7 +491,7 @@ mod tests {
             ("projections: maybe\n", 1, "maybe"),
             ("run: { max_parallel: 0 }\n", 1, "at least 1"),
             ("checks:\n  fast:\n    - make\n    - ''\n", 4, "a command is blank"),
-            ("checks:\n  full: [1]\n", 2, "a number is no command"),
+            ("checks:\n  full: [1]\n", 2, "expected a command, got a number"),
             ("notify: {}\nrun: {}\nnotify: {}\n", 3, "key 'notify' stands twice in"),
             ("store: sqlite\n---\nstore: sqlite\n", 3, "holds more than one document"),
             ("store: sqlite\nrun: { max_parallel: 2\n", 2, "unclosed"),

@@ -179,7 +179,7 @@ fn not_lost(dir: &Path) -> Result<(), Refusal> {
     let message =
         format!("{} is gone, and with it all features, questions and answers", dir.join("aop.db").display());
     Err(Refusal::new(ErrorCode::StoreUnavailable, message).hint(format!(
-        "put it back, together with its aop.db-wal; to begin anew, move {} away and run `aop init`",
+        "put it back, together with its aop.db-wal; to start over, move {} away and run `aop init`",
         dir.display()
     )))
 }

@@ -159,7 +159,7 @@ impl Session {
         let _inside = self.runtime.enter();
         let noticed = |kind| {
             signal(kind).map_err(|error| {
-                Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}"))
+                Refusal::new(ErrorCode::Internal, format!("cannot install signal handlers: {error}"))
             })
         };
         Ok(Interrupts {

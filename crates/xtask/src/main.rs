@@ -58,7 +58,7 @@ enum Command {
     Tidy,
     /// Measure, never assert: JSON lines with ratios to what the disk can do
     Bench {
-        /// What to measure: gate (writes docs/bench/), store or serve; `page` writes docs/bench/ anew from its figures,
+        /// What to measure: gate (writes docs/bench/), store or serve; `page` rewrites docs/bench/ from its figures,
         /// `serve-driver` serves a project of its own for a load driver from outside
         what: String,
         /// Passed on to the benchmark; `gate --quick` is a short run, `store --postgres` measures beside pgbench

@@ -90,7 +90,7 @@ pub(crate) fn check_value(
                     question.id(),
                     given(question, value)
                 ),
-                "leave an optional question out when it was not answered; null, \"\" and [] are no answers",
+                "leave an optional question out when it was not answered; null, \"\" and [] are not answers",
             );
             None
         }
@@ -156,7 +156,7 @@ fn choice(report: &mut Report, path: &str, question: &Question, labels: &HashSet
             format!("choose from {}{rest}", list.join(", "))
         }
     };
-    let message = format!("{} is no option of \"{}\"", question.named(text), question.id());
+    let message = format!("{} is not an option of \"{}\"", question.named(text), question.id());
     report.add("not_an_option", path, message, hint);
     false
 }

@@ -70,7 +70,7 @@ fn answers(report: &mut Report, nodes: &[Node<'_>], places: &HashMap<&str, usize
         for Way { at, answer, target } in &node.next {
             let path = join(&path, at);
             if !labels.contains(answer) {
-                let message = format!("the answer {} is no option of this step", quote(answer));
+                let message = format!("the answer {} is not an option of this step", quote(answer));
                 report.add("unknown_answer", &join(&path, "answer"), message, "write the label exactly");
             }
             if !covered.insert(*answer) {

@@ -300,7 +300,7 @@ fn label_of(
     report.add(
         "default_not_an_option",
         path,
-        format!("default names {}, which is no label of this question", quote(label)),
+        format!("default names {}, which is not a label of this question", quote(label)),
         "write a label exactly as it stands in options; case and spaces count",
     );
     None

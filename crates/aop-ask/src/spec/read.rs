@@ -19,7 +19,12 @@ pub(crate) fn object<'a>(
 
 pub(crate) fn list<'a>(report: &mut Report, path: &str, value: &'a Value) -> Option<&'a Vec<Value>> {
     if value.as_array().is_none() {
-        report.add("wrong_type", path, format!("a list is due, but this is {}", show(value)), "write [ … ]");
+        report.add(
+            "wrong_type",
+            path,
+            format!("expected a list, but this is {}", show(value)),
+            "write [ … ]",
+        );
     }
     value.as_array()
 }
@@ -59,7 +64,12 @@ fn example(key: &str) -> &'static str {
 
 pub(crate) fn string(report: &mut Report, path: &str, value: &Value) -> Option<String> {
     if value.as_str().is_none() {
-        report.add("wrong_type", path, format!("a text is due, but this is {}", show(value)), "write \"…\"");
+        report.add(
+            "wrong_type",
+            path,
+            format!("expected a text, but this is {}", show(value)),
+            "write \"…\"",
+        );
     }
     value.as_str().map(str::to_owned)
 }

@@ -75,7 +75,7 @@ impl Program {
             }
         };
         let version = Version::parse(&printed).ok_or_else(|| {
-            unusable(&path, format!("its version reads {:?}, which is none", excerpt(&printed)))
+            unusable(&path, format!("its version reads {:?}, which is not a version", excerpt(&printed)))
         })?;
         if version < OLDEST {
             return Err(unusable(
@@ -187,7 +187,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         for (script, cause) in [
             ("echo codex-cli 0.97.9", "older than"),
-            ("echo hello", "which is none"),
+            ("echo hello", "which is not a version"),
             ("echo broken >&2; exit 3", "broken"),
         ] {
             let surroundings = program(dir.path(), script);

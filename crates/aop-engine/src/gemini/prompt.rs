@@ -6,7 +6,7 @@ use crate::port::{Input, TurnRequest};
 use crate::words::join;
 
 /// No at sign stands here: the program would act on it.
-const NOTE: &str = "(In this message a backslash stands before every at sign; it is no part of the text.)";
+const NOTE: &str = "(In this message a backslash stands before every at sign; it is not part of the text.)";
 
 /// The whole prompt of a turn.
 pub(crate) fn prompt(request: &TurnRequest) -> String {

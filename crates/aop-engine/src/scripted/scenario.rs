@@ -68,12 +68,15 @@ pub(crate) fn load(project: &Path, feature_id: &str) -> Result<Scenario, (String
         };
         (
             cause,
-            format!("write one there, or {} for every feature without its own: {LEAST}", common.display()),
+            format!(
+                "write one there, or {} for every feature without its own, as in `{LEAST}`",
+                common.display()
+            ),
         )
     })?;
     serde_json::from_slice(&text).map_err(|error| {
         (
-            format!("{} is no scenario: {error}", path.display()),
+            format!("{} is not a scenario: {error}", path.display()),
             "steps are say, ask, ask_prose, wait_ms, write, finish, fail, crash and garbage".to_owned(),
         )
     })

@@ -176,7 +176,7 @@ impl ExpectedAnswer {
                 None => reasons.push(format!("expected text, got {}", kind_of(answer))),
             },
             AnswerKind::Json => match answer {
-                Value::Null => reasons.push("null is no answer".into()),
+                Value::Null => reasons.push("null is not an answer".into()),
                 Value::String(text) if is_blank(text) => reasons.push("the text is blank".into()),
                 _ => {}
             },

@@ -437,8 +437,11 @@ fn as_read(name: &str) -> String {
 fn answerer(caller: &Caller, name: String) -> Result<String, Refusal> {
     let role = Role::parse(&as_read(&name)).filter(|role| *role != Role::Human);
     if caller.role == Role::Orchestrator && role.is_some() {
-        return Err(wrong("answered_by", format!("answered_by {} is no person", crate::ids::quoted(&name)))
-            .hint("the orchestrator conveys what a person answered; give that person's name, or 'human'"));
+        return Err(wrong(
+            "answered_by",
+            format!("answered_by {} is not a person", crate::ids::quoted(&name)),
+        )
+        .hint("the orchestrator conveys what a person answered; give that person's name, or 'human'"));
     }
     if is_reserved_name(&name) {
         return Err(wrong("answered_by", format!("answered_by {} is reserved", crate::ids::quoted(&name)))
@@ -518,7 +521,7 @@ mod tests {
         for bad in ["orchestrator", "Builder", " planner ", "q\u{200b}a"] {
             let refusal = by(Role::Orchestrator, bad).unwrap_err();
             assert_eq!(refusal.facts["argument"], "answered_by", "{bad}");
-            assert!(refusal.message.contains("is no person"), "{refusal:?}");
+            assert!(refusal.message.contains("is not a person"), "{refusal:?}");
             assert!(by(Role::Human, bad).is_ok(), "a person may be called {bad}");
         }
         for good in ["human", "Ana", "claude_code", "codex"] {

@@ -79,7 +79,7 @@ impl Tool {
             Tool::QuestionWithdraw | Tool::QuestionReopen => vec![
                 feature(),
                 ("question_id", true, question_id()),
-                ("note", false, text("Why; shown to whoever asked.")),
+                ("note", false, text("Why; shown to the asker.")),
             ],
         }
     }
@@ -212,7 +212,7 @@ fn feature_id() -> Value {
 
 fn operation_id() -> Value {
     json!({"type": "string", "pattern": "^[!-~]{1,128}$",
-        "description": "Names this operation for ever: the same id and arguments again return the first result and change nothing."})
+        "description": "Names this operation forever: the same id and arguments again return the first result and change nothing."})
 }
 
 fn expected_answer() -> Value {

@@ -77,7 +77,7 @@ pub(crate) fn object(headers: &HeaderMap, body: &[u8]) -> Result<Map<String, Val
     }
     match aop_ask::json::read_plainly(body) {
         Ok(Value::Object(map)) => Ok(map),
-        Ok(_) => Err(Refusal::invalid_argument("the body is JSON, but no object")
+        Ok(_) => Err(Refusal::invalid_argument("the body is JSON, but not an object")
             .hint("send the arguments as one JSON object")),
         Err(error) => Err(Refusal::invalid_argument(format!("the body is not JSON: {error}"))
             .hint("send the arguments as one JSON object")),
@@ -93,7 +93,7 @@ pub(crate) fn name_operation(headers: &HeaderMap, input: &mut Map<String, Value>
         return wrong("the request has more than one Idempotency-Key; send one");
     }
     let Ok(key) = key.to_str() else {
-        return wrong("the Idempotency-Key is no operation id: 1 to 128 printable ASCII characters");
+        return wrong("the Idempotency-Key is not an operation id: 1 to 128 printable ASCII characters");
     };
     match input.get("operation_id") {
         None | Some(Value::Null) => {

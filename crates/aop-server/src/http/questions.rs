@@ -261,7 +261,7 @@ fn operation(input: &mut Map<String, Value>) -> Result<OperationId, Refusal> {
 /// Where a page begins, in a query.
 pub(super) fn cursor<T>(text: &str, parse: impl Fn(&str) -> Result<T, Refusal>) -> Result<T, Refusal> {
     parse(text).map_err(|_| {
-        Refusal::invalid_argument(format!("cursor {} is none of a page before", quoted(text)))
+        Refusal::invalid_argument(format!("cursor {} is not one that a page gave", quoted(text)))
             .hint("take it from next_cursor of the page before, or leave it out to begin at the first")
             .fact("argument", "cursor")
     })

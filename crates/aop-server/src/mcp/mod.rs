@@ -294,7 +294,7 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         if request.method == "tools/call" {
             let refusal =
-                Refusal::invalid_argument("the call has no tool name, or its arguments are no object")
+                Refusal::invalid_argument("the call has no tool name, or its arguments are not an object")
                     .hint("send params {\"name\": …, \"arguments\": {…}}");
             return Err(outcome::protocol_error(&refusal));
         }

@@ -42,7 +42,7 @@ const NOT_PERMITTED: &str = "nobody can be asked who could permit this, so it is
 
 /// Answered, and not for this client.
 const WITHHELD: &str = "SECRET: the question was answered with a secret that only its asker is shown. Do not guess it. If \
-    you asked it before your connection was started anew, make the same ask_user call again.";
+    you asked it before your connection was restarted, make the same ask_user call again.";
 
 fn status(question: &Question) -> &'static str {
     match &question.state {

@@ -201,7 +201,9 @@ impl Form {
         if !self.mapping {
             let given = given.into_iter().next().flatten();
             if given.is_none() {
-                self.fields.iter_mut().for_each(|field| field.refuse("that is no answer to this question"));
+                self.fields
+                    .iter_mut()
+                    .for_each(|field| field.refuse("that is not an answer to this question"));
             }
             return given;
         }

@@ -38,7 +38,7 @@ impl Trouble {
             status: StatusCode::UNAUTHORIZED,
             title: "You are signed out",
             message: "What you sent was not taken: your session has ended.".to_owned(),
-            hint: "Sign in again, and send it from the page that you come to. Choices and secrets have to be given anew."
+            hint: "Sign in again, and send it from the page that you come to. Choices and secrets have to be given again."
                 .to_owned(),
             kept,
             way: (sign_in, "Sign in again"),

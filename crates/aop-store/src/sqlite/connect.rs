@@ -105,7 +105,7 @@ fn state_of(connection: &Connection, path: &Path) -> Result<usize, StoreError> {
         return Err(unavailable(
             path,
             "this is a database, but not one of aop's",
-            "restore aop.db from a backup; to begin anew, move .aop away and run `aop init`",
+            "restore aop.db from a backup; to start over, move .aop away and run `aop init`",
         ));
     }
     let version = pragma("user_version").map_err(|error| explain(path, &error))?;
@@ -196,7 +196,7 @@ pub(super) fn unavailable(path: &Path, cause: &str, hint: &str) -> StoreError {
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     let hint = match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
-            "this file is not a database: restore it from a backup; to begin anew, move .aop away and run `aop init`"
+            "this file is not a database: restore it from a backup; to start over, move .aop away and run `aop init`"
         }
         Some(ErrorCode::DatabaseCorrupt) => {
             "the file is damaged: run `aop doctor`, then restore it from a backup"

@@ -68,7 +68,7 @@ impl Git {
         if lock.exists() {
             let (shown, file) = (shown::name(&lock), shown::word(&lock));
             return Err(GitError::Unusable {
-                message: format!("a git is at work in the project, or was killed there: there is {shown}"),
+                message: format!("a git is running in the project, or was killed there: {shown} exists"),
                 hint: format!(
                     "when no git runs there any more, `rm {file}` takes away what a killed one has left; then merge again; no branch was moved"
                 ),

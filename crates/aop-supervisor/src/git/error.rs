@@ -93,7 +93,7 @@ impl From<GitError> for Refusal {
                 .fact("files", files),
             // Not to be run by hand: what refused may let it pass then, and it would be the person's own commit.
             GitError::Failed { folder, next, .. } => Refusal::new(ErrorCode::Internal, message).hint(format!(
-                "see how it stands there with `cd {} && git status`, and mend what refused it; then {next}",
+                "see how it stands there with `cd {} && git status`, and fix what refused it; then {next}",
                 shown::word(folder)
             )),
             GitError::Disk { next, .. } => Refusal::new(ErrorCode::Internal, message)

@@ -103,7 +103,7 @@ fn unknown(worktree: &Path) -> GitError {
     GitError::Unusable {
         message: format!("the repository of this project does not know the worktree {shown}"),
         hint: format!(
-            "move it away, as in `mv -- {there} ../{id}.old`, then `aop retry --feature-id {id}`: it is made anew from the branch aop/{id}, and what was not committed is still in the old one"
+            "move it away, as in `mv -- {there} ../{id}.old`, then `aop retry --feature-id {id}`: it is made again from the branch aop/{id}, and what was not committed is still in the old one"
         ),
     }
 }

@@ -29,8 +29,8 @@ impl Git {
             }
             Err(GitError::Failed { .. }) => {
                 return Err(GitError::Unusable {
-                    message: format!("{root} is no git repository"),
-                    hint: "every feature is worked on in a git worktree: run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), then `aop run`".to_owned(),
+                    message: format!("{root} is not a git repository"),
+                    hint: "run `git init` and commit what is there (`git add -A && git commit -m \"First commit\"`), because every feature is built in a git worktree of its own".to_owned(),
                 });
             }
             Err(error) => return Err(error),

@@ -103,7 +103,7 @@ impl Left {
                 Some(format!("waits: its work is in this folder, and {engine} is not installed here"))
             }
             Left::NoEngine { engine, other: false, .. } => {
-                Some(format!("waits for a runner that has {engine}; none that is at work has it"))
+                Some(format!("waits for a runner that has {engine}; no active runner has it"))
             }
             Left::Held | Left::Bound { gone: None, .. } | Left::NoEngine { .. } => None,
         }

@@ -79,7 +79,7 @@ fn usable(
     spec: Option<&QuestionSpec>,
     warnings: &mut Vec<String>,
 ) -> Result<Map<String, Value>, &'static str> {
-    let Value::Object(given) = expected else { return Err("it is no object") };
+    let Value::Object(given) = expected else { return Err("it is not an object") };
     let kind = match (given.get("kind").and_then(Value::as_str), spec) {
         (Some("form"), Some(spec)) => Kind::Form(spec),
         (Some("form"), None) => return Err("a form needs a spec"),
@@ -108,8 +108,8 @@ fn usable(
             kept.insert(key.clone(), value.clone());
         } else {
             let why = match key.as_str() {
-                "default" => "it is no valid answer",
-                "schema" => "it is no schema",
+                "default" => "it is not a valid answer",
+                "schema" => "it is not a schema",
                 _ => "it does not go with the kind",
             };
             warnings.push(left_out(&format!("expected_answer.{key}"), why));
@@ -186,7 +186,7 @@ mod tests {
             (
                 json!({"expected_answer": {"kind": "free_text", "default": " "}}),
                 &free,
-                "expected_answer.default: it is no valid",
+                "expected_answer.default: it is not a valid",
             ),
             (
                 json!({"expected_answer": {"kind": "free_text", "choices": ["a"]}}),
@@ -216,7 +216,7 @@ mod tests {
                 "expected_answer: a form needs a spec",
             ),
             (json!({"expected_answer": {"kind": "telepathy"}}), &Value::Null, "expected_answer: its kind"),
-            (json!({"expected_answer": "yes"}), &Value::Null, "expected_answer: it is no object"),
+            (json!({"expected_answer": "yes"}), &Value::Null, "expected_answer: it is not an object"),
             (
                 json!({"expected_answer": free, "spec": form()}),
                 &Value::Null,

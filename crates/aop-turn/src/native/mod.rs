@@ -65,7 +65,7 @@ pub fn is_ask_tool(name: &str) -> bool {
 /// Reads the arguments of an asking tool: a card where there are `questions`, else a single prompt.
 pub fn read_ask(input: &Value) -> AskBody {
     let Value::Object(fields) = input else {
-        return AskBody::Unusable("the arguments of the asking tool are no object".to_owned());
+        return AskBody::Unusable("the arguments of the asking tool are not an object".to_owned());
     };
     if let Some(questions) = fields.get("questions") {
         return card::read(questions);

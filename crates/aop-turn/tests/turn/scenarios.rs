@@ -386,7 +386,7 @@ mod decision_policy {
             let payload = json!({"type": "REQUEST", "request": {"action": "ask_user_input", "prompt": "?",
                 "expected_answer": {"kind": "free_text", "default": 7}}});
             let verdict = interactive().judge(engine, &turn(engine, &payload.to_string()));
-            let left = "ASK_FIELD_LEFT_OUT: expected_answer.default: it is no valid answer";
+            let left = "ASK_FIELD_LEFT_OUT: expected_answer.default: it is not a valid answer";
             assert_eq!(verdict.warnings, [left], "{engine}");
         }
     }

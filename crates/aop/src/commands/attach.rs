@@ -61,7 +61,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
         .hint("wait for the turn's end, or stop the run first: two writers spoil a session"));
     }
     let around = Surroundings::of_this_process().map_err(|error| {
-        Refusal::new(ErrorCode::Internal, format!("this program cannot find itself: {error}"))
+        Refusal::new(ErrorCode::Internal, format!("cannot determine the path of the aop binary: {error}"))
     })?;
     // It is started in another folder than this one.
     let root = &session.project.root;

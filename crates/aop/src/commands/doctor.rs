@@ -170,7 +170,7 @@ fn repository(session: &Session) -> Check {
     let found = session.wait(look).unwrap_or_else(|error| vec![error]);
     let told = found.into_iter().map(Refusal::from);
     let mut told: Vec<String> =
-        told.map(|refusal| format!("{}: {}", refusal.message, refusal.hint)).collect();
+        told.map(|refusal| format!("{}; {}", refusal.message, refusal.hint)).collect();
     let unfinished = unfinished_merges(&session.service, &session.project.root);
     let unfinished = session.wait(unfinished).unwrap_or_default();
     told.extend(unfinished.iter().map(|id| {
@@ -189,7 +189,7 @@ fn repository(session: &Session) -> Check {
 fn engines(session: &Session) -> Result<Check, Refusal> {
     const NAME: &str = "engines";
     let around = Surroundings::of_this_process().map_err(|error| {
-        Refusal::new(ErrorCode::Internal, format!("this program cannot find itself: {error}"))
+        Refusal::new(ErrorCode::Internal, format!("cannot determine the path of the aop binary: {error}"))
     })?;
     let choice = session.project.config.engines.choice();
     let mut wanted = Vec::new();

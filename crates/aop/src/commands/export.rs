@@ -175,7 +175,7 @@ fn header_line(text: &str) -> Vec<u8> {
 fn replaceable(output: &Path) -> Result<(), Refusal> {
     match std::fs::metadata(output) {
         Ok(there) if !there.is_file() => {
-            let message = format!("{} is there and is no regular file", output.display());
+            let message = format!("{} exists and is not a regular file", output.display());
             Err(Refusal::invalid_argument(message)
                 .hint("name a file; for a pipe or a device leave --output out and redirect: `aop export > …`")
                 .fact("argument", "output"))

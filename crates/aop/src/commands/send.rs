@@ -57,7 +57,7 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
     let id = FeatureId::parse(&args.feature_id)?;
     let role = args.role.as_deref().map(|name| {
         Role::parse(name).ok_or_else(|| {
-            Refusal::invalid_argument(format!("role '{name}' is no worker")).hint("planner, builder or qa")
+            Refusal::invalid_argument(format!("role '{name}' is not a worker")).hint("planner, builder or qa")
         })
     });
     let role = role.transpose()?;

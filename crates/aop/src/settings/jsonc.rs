@@ -138,7 +138,7 @@ fn at_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
 fn put(root: &mut Value, path: &[&str], value: &Value) -> Result<(), String> {
     let mut place = root;
     for key in path {
-        let Value::Object(map) = place else { return Err(format!("what holds {key} is no object")) };
+        let Value::Object(map) = place else { return Err(format!("what holds {key} is not an object")) };
         place = map.entry((*key).to_owned()).or_insert_with(|| Value::Object(Map::new()));
     }
     *place = value.clone();

@@ -10,9 +10,10 @@ pub(crate) fn set(text: &str, table: [&str; 2], keys: &[(&str, Value)]) -> Resul
         outer.set_implicit(true);
         Item::Table(outer)
     });
-    let outer = outer.as_table_like_mut().ok_or_else(|| format!("{} is no table", table[0]))?;
+    let outer = outer.as_table_like_mut().ok_or_else(|| format!("{} is not a table", table[0]))?;
     let inner = outer.entry(table[1]).or_insert_with(|| Item::Table(Table::new()));
-    let inner = inner.as_table_like_mut().ok_or_else(|| format!("{}.{} is no table", table[0], table[1]))?;
+    let inner =
+        inner.as_table_like_mut().ok_or_else(|| format!("{}.{} is not a table", table[0], table[1]))?;
     for (key, value) in keys {
         let same = inner.get(key).and_then(Item::as_value).map(|known| known.to_string().trim().to_owned());
         if same.as_deref() != Some(value.to_string().trim()) {

@@ -132,7 +132,7 @@ fn an_export_replaces_files_and_nothing_else() {
     assert!(project.path("to-file").is_symlink() && text(&file).contains("aop_export"), "through the link");
     for name in ["socket", "link", ".aop"] {
         let error = project.run(&["export", "--output", name]).refused("invalid_argument", 2);
-        assert_eq!(error["message"], format!("{name} is there and is no regular file").as_str());
+        assert_eq!(error["message"], format!("{name} exists and is not a regular file").as_str());
     }
     assert!(!socket.symlink_metadata().unwrap().is_file(), "it is still what it was");
 }

@@ -666,7 +666,7 @@ fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other(
         project.run(&["retry", "--feature-id", "shop"]).data();
     };
     std::fs::write(project.path("answers/platform.json"), "{}").unwrap();
-    blocked("answers/platform.json", "no valid answer");
+    blocked("answers/platform.json", "not a valid answer");
     assert_eq!(std::fs::read_to_string(project.path("answers/platform.json")).unwrap(), "{}");
     blocked("answers/platform.json/x.json", "goes through a file");
     blocked(&format!("{}.json", "z".repeat(300)), "longer than 240 bytes");

@@ -561,7 +561,7 @@ fn the_doctor_warns_of_what_a_run_needs_and_of_nothing_that_is_not_there() {
     let [settings, git, engines] = told(&project);
     assert_eq!(settings["message"], "aop.yaml is valid");
     assert_eq!((&git["ok"], &git["warning"]), (&true.into(), &true.into()), "{git}");
-    assert!(git["message"].as_str().unwrap().contains("is no git repository: "), "{git}");
+    assert!(git["message"].as_str().unwrap().contains("is not a git repository; run `git init`"), "{git}");
     assert_eq!(engines["warning"], true, "{engines}");
     assert!(engines["message"].as_str().unwrap().starts_with("iflow is not installed: `npm"), "{engines}");
     std::fs::write(project.path("aop.yaml"), "engines: { default: scripted }\n").unwrap();

@@ -66,7 +66,7 @@ pub(crate) fn short() -> Result<()> {
     let page = fs::read_to_string(folder.join("README.md"))?;
     for chart in chart::NAMES {
         let drawn = fs::read_to_string(folder.join(chart)).with_context(|| format!("there is no {chart}"))?;
-        ensure!(drawn.ends_with("</svg>\n"), "{chart} is no picture");
+        ensure!(drawn.ends_with("</svg>\n"), "{chart} is not a picture");
         ensure!(page.contains(&format!("({chart})")), "the page does not show {chart}");
     }
     let lines = Lines::read(&folder)?;

@@ -12,7 +12,7 @@ pub(super) fn page(lines: &Lines) -> String {
     let mut parts = vec![
         "# The gate cycle, measured".to_owned(),
         "Ask durably, somebody waits, answer durably, the waiter has it. `cargo xtask bench gate` repeats all of this page \
-         and writes it anew; `cargo xtask bench gate --quick` is a short run for a look (into `target/bench/`). The \
+         and rewrites it; `cargo xtask bench gate --quick` is a short run for a look (into `target/bench/`). The \
          figures as they were printed are in [gate.jsonl](gate.jsonl)."
             .to_owned(),
         format!(

@@ -98,7 +98,7 @@ fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
                 (Some(picked), Mode::One | Mode::Text) => match picked.as_slice() {
                     [] => Ok(Said::Nothing),
                     [label] => Ok(Said::Word(label.clone())),
-                    _ => Ok(Said::Unclear("one answer is due here, and several came back".to_owned())),
+                    _ => Ok(Said::Unclear("one answer is expected here, but several came back".to_owned())),
                 },
                 (None, _) => Err(malformed(&join("/answers", &ask.text), value, "a text")),
             }

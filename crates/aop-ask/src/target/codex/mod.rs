@@ -71,7 +71,7 @@ fn one(ask: &Ask<'_>, value: &Value) -> Result<Said, Violation> {
         ([word], []) => Said::Word((*word).to_owned()),
         ([], [note]) => Said::Typed((*note).to_owned()),
         ([word], [note]) => beside(ask, word, note),
-        _ => Said::Unclear("one answer is due here, and several came back".to_owned()),
+        _ => Said::Unclear("one answer is expected here, but several came back".to_owned()),
     })
 }
 

@@ -53,7 +53,7 @@ pub(super) fn said(asks: &[Ask<'_>], reply: &Value) -> Result<Said, Violation> {
         (Mode::One | Mode::Text, [label], None) => Said::Word(label.clone()),
         (Mode::One | Mode::Text, [label, ..], _) => {
             let label = ask.question.named(label);
-            Said::Unclear(format!("one answer is due here, and more than {label} came back"))
+            Said::Unclear(format!("one answer is expected here, but more than {label} came back"))
         }
     })
 }

@@ -72,7 +72,8 @@ pub(super) fn surroundings() -> Result<(tokio::runtime::Runtime, Surroundings), 
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(failed("the runtime did not start"))?;
-    let around = Surroundings::of_this_process().map_err(failed("this program cannot find itself"))?;
+    let around =
+        Surroundings::of_this_process().map_err(failed("cannot determine the path of the aop binary"))?;
     Ok((runtime, around))
 }
 

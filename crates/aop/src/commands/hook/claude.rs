@@ -38,7 +38,7 @@ const WAIT_FOR_TURN: &str = "A person is already being asked something else in t
     yet, and it did not run. Call it again once the other is answered.";
 
 const NOT_WHAT_WAS_SHOWN: &str = "A person allowed something else under this call's id, and what was allowed is what was shown. This did \
-    not run. If you need it, call it anew, and a person is asked about it.";
+    not run. If you need it, call it again, and a person is asked about it.";
 
 /// Reads the engine's call and gives the answer in its form.
 pub(super) fn answer(global: &Global, turn: &Path) -> Result<Option<Value>, Refusal> {

@@ -23,7 +23,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         "policy.execution.human_input.timeout_ms",
         "integer, milliseconds",
         "900000",
-        "how long a question waits; `0`: for ever. A question may ask for less, down to a second, not for more",
+        "how long a question waits; `0`: forever. A question may ask for less, down to a second, not for more",
     ),
     (
         "policy.execution.human_input.on_timeout",
@@ -122,7 +122,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         "integer, milliseconds",
         "600000",
         "on PostgreSQL: how long a feature waits for its own [runner](../team.md#runners) before another goes on with \
-         it in a new session; `0`: for ever",
+         it in a new session; `0`: forever",
     ),
     (
         "checks.fast",

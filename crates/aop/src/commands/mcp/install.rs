@@ -122,7 +122,7 @@ fn finish(args: &ClientArgs, changes: &[Change], done: &str) -> CommandResult {
         (true, _) => format!("Nothing to change: aop is {done} in {} already.", args.client),
         (false, true) => format!("{diff}\n{}", dim("Nothing was changed; leave --dry-run out to do it.")),
         (false, false) => format!(
-            "{diff}\n{} Start {} anew for it to take effect.",
+            "{diff}\n{} Restart {} to apply it.",
             bold(&format!("aop is {done} in {}.", args.client)),
             args.client
         ),

@@ -78,7 +78,7 @@ pub(crate) fn run(global: &Global, args: &McpArgs) -> CommandResult {
             if refusal.code == ErrorCode::NoProject && !std::io::stdin().is_terminal() {
                 // A client may have this server for every folder. It shows no broken one here, and its model can tell
                 // its user what is missing.
-                let hint = format!("{} Then start this client anew.", refusal.hint);
+                let hint = format!("{} Then restart this client.", refusal.hint);
                 refuse_stdio(refusal.hint(hint))?;
             }
             Ok(Reply::printed().exit(exit))

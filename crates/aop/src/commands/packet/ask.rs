@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct AskArgs {
     /// The instruction packet (JSON; - for standard input)
     file: PathBuf,
-    /// Move a record that is no valid answer aside and ask
+    /// Move a record that is not a valid answer aside and ask
     #[arg(long)]
     replace: bool,
     /// The feature that waits meanwhile (default: one made for this question)

@@ -289,7 +289,7 @@ fn stop_on_signals() -> Result<(watch::Sender<bool>, watch::Receiver<bool>), Ref
     });
     match listening.recv() {
         Ok(Err(error)) => {
-            Err(Refusal::new(ErrorCode::Internal, format!("signals cannot be noticed: {error}")))
+            Err(Refusal::new(ErrorCode::Internal, format!("cannot install signal handlers: {error}")))
         }
         Ok(Ok(())) | Err(_) => Ok((sender, receiver)),
     }
@@ -340,7 +340,7 @@ pub(crate) fn settings(session: &Session, how: &How) -> Result<Settings, Refusal
         })?),
     };
     let around = Surroundings::of_this_process().map_err(|error| {
-        Refusal::new(ErrorCode::Internal, format!("this program cannot find itself: {error}"))
+        Refusal::new(ErrorCode::Internal, format!("cannot determine the path of the aop binary: {error}"))
     })?;
     Ok(Settings {
         root,

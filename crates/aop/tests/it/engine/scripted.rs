@@ -218,7 +218,7 @@ async fn a_missing_or_broken_scenario_says_where_it_belongs() {
     let stage = Stage::new(&json!([{"dance": 1}]));
     let refused = stage.driver.run(stage.turn("r1", go()), stage.host.clone()).await;
     let Err(EngineError::Unusable { cause, hint, .. }) = refused else { panic!("{refused:?}") };
-    assert!(cause.contains("shop.json is no scenario") && cause.contains("dance"), "{cause}");
+    assert!(cause.contains("shop.json is not a scenario") && cause.contains("dance"), "{cause}");
     assert!(hint.contains("ask_prose"), "{hint}");
     std::fs::remove_file(stage.project.path(".aop/scripted/shop.json")).unwrap();
     let refused = stage.driver.run(stage.turn("r2", go()), stage.host.clone()).await;

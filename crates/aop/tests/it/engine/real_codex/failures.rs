@@ -87,7 +87,7 @@ async fn no_codex_an_old_one_and_none_at_all_are_told_apart() {
     }
     for (script, named) in [
         ("echo codex-cli 0.20.0", "older than"),
-        ("echo I am not codex", "which is none"),
+        ("echo I am not codex", "which is not a version"),
         (
             "[ \"$1\" = --version ] && echo codex-cli 0.166.0 || { echo no such command >&2; exit 2; }",
             "no such command",
