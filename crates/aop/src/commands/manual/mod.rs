@@ -6,6 +6,7 @@ mod schemas;
 mod settings;
 
 use crate::output::{CommandResult, Reply, print};
+use aop_kernel::own::OwnOperation;
 use aop_kernel::role::Role;
 use aop_kernel::tools::{Access, Tool};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
@@ -89,10 +90,23 @@ fn errors() -> String {
     page
 }
 
+/// How the ids of aop's own operations begin, as a list in a sentence.
+fn own_beginnings() -> String {
+    let beginnings = OwnOperation::ALL.iter().map(|own| match own {
+        OwnOperation::AskUser => format!("`{}` with a digest behind it", own.prefix()),
+        _ => format!("`{}`", own.prefix()),
+    });
+    beginnings.collect::<Vec<_>>().join(", ")
+}
+
 fn tools() -> String {
     let mut page = format!(
         "{GENERATED}\n\n# Tools\n\nWhat `aop tool call NAME`, MCP and `POST /api/v1/tools/NAME` take, and who may call \
-         it: `own` is the caller's own feature, `any` every feature.\n"
+         it: `own` is the caller's own feature, `any` every feature.\n\n## Operation ids\n\nA tool that changes something \
+         takes an `operation_id`; the same id with the same arguments again returns the first envelope. `aop` derives the \
+         ids of its own operations from what is done. Ids that begin like those ({}) are refused to agents with \
+         `invalid_argument`: an agent that used one first would keep that operation from being done.\n",
+        own_beginnings()
     );
     for tool in Tool::ALL {
         let access = |role: Role| match tool.access(role) {
