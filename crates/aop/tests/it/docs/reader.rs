@@ -33,7 +33,8 @@ impl Reader {
         Reader { variables: variables.to_vec(), ..Reader::new() }
     }
 
-    /// Goes on in a git repository that has the specifications of `checkout` and `search`.
+    /// Goes on in a git repository with a specification of `search`, beside which one of `checkout` lies uncommitted: the
+    /// README writes that itself.
     pub(super) fn repository(&mut self) {
         self.folder = self.project.path("mine");
         std::fs::create_dir(&self.folder).unwrap();
@@ -41,7 +42,8 @@ impl Reader {
             std::fs::write(self.folder.join(format!("{name}.md")), format!("# {title}\n\nA page.\n"))
                 .unwrap();
         }
-        let script = "git init --quiet --initial-branch main && git add -A && git commit --quiet -m First";
+        let script =
+            "git init --quiet --initial-branch main && git add search.md && git commit --quiet -m First";
         let mut command = Command::new("sh");
         command.args(["-eu", "-c", script]);
         let run = finish(&mut self.surround(command));
