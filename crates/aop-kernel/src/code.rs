@@ -66,7 +66,7 @@ codes! {
         "List what there is with `aop questions --status all`, and check the feature id: a question belongs to exactly one feature.";
     QuestionAlreadyAnswered "question_already_answered" Refused 409 retry:false human:false
         "Somebody answered this question first; the details name who, when and with what. Answers are never changed."
-        "If the answer must change, tell the agent with `aop send --feature-id ID NOTE`: the note is read at the beginning of the next turn. It stands in the log, so a secret does not belong into it: have the agent ask again.";
+        "If the answer must change, tell the agent with `aop send --feature-id ID NOTE`: the note is read at the beginning of the next turn. It is kept in the log, so do not put a secret into it: have the agent ask again.";
     QuestionClosed "question_closed" Refused 409 retry:false human:true
         "The question expired or was withdrawn before this answer arrived, so nothing waits for it any more."
         "Ask it again with `aop reopen --feature-id ID --question-id QID`, then answer the new question.";
@@ -77,14 +77,14 @@ codes! {
         "The feature already has an open blocking question, or as many open questions as its policy admits."
         "Answer or withdraw the open question first; the details name it.";
     QuestionAnswerNotAllowedInTerminalState "question_answer_not_allowed_in_terminal_state" Refused 409 retry:false human:false
-        "The feature is merged or failed. Its questions are history and take no more answers."
-        "Create a new feature if the work goes on.";
+        "The feature is merged or failed. Its questions accept no more answers."
+        "Create a new feature to continue the work.";
     QuestionOpenBlocksAction "question_open_blocks_action" Refused 409 retry:false human:true
         "The feature waits for a human (`awaiting_input`): no turn, check, patch, merge or transition takes place until its question is closed."
         "Answer it with `aop answer`, or withdraw it with `aop withdraw`.";
     UnsupportedOperation "unsupported_operation" Refused 409 retry:false human:false
-        "This cannot be done here as things are, and the message says why: the project's policy, a folder without git, an engine that cannot do it."
-        "Do what the hint says; policy stands in aop.yaml.";
+        "This is not possible here at the moment, and the message says why: the project's policy, a folder without git, an engine that cannot do it."
+        "Do what the hint says; policy is set in aop.yaml.";
     OperationIdRequired "operation_id_required" Usage 400 retry:false human:false
         "A mutating tool call carries no `operation_id`, so a retry of it could not be told from a new call."
         "Send a fresh `operation_id` (1-128 printable ASCII characters without spaces) and keep it for retries.";
@@ -101,7 +101,7 @@ codes! {
         "aop.yaml cannot be used: a key is unknown, a value is out of range, or the YAML is broken. The message gives file and line."
         "Correct that line; every key is optional, so deleting it is safe.";
     InvalidStatusTransition "invalid_status_transition" Refused 409 retry:false human:false
-        "The status table has no arrow from the feature's status to the one asked for."
+        "A feature cannot go from its current status to the one asked for."
         "Look at the feature with `aop features show ID`; the details list the statuses it can go to.";
     FeatureNotFound "feature_not_found" Refused 404 retry:false human:false
         "The project has no feature with this id."
@@ -113,7 +113,7 @@ codes! {
         "No folder from here upward has an `.aop/` folder, so there is no project to work on."
         "Run `aop init` in the project's root, or name it with `--project DIR` or AOP_PROJECT.";
     ProjectNotEmpty "project_not_empty" Refused 409 retry:false human:true
-        "A history is only taken into a project that has none, and this one has: the details count what is there. Nothing was changed."
+        "A history can only be imported into a project that has none, and this one has one: the details count what is there. Nothing was changed."
         "Make an empty project (`mkdir copy && cd copy && aop init`) and import there.";
     ForbiddenForRole "forbidden_for_role" Refused 403 retry:false human:true
         "The caller's role may not do this, or not for this feature. Agents may ask; only people answer."
@@ -134,8 +134,8 @@ codes! {
         "The store could not be opened, read or written; the message names the file and the cause. Nothing was half-written."
         "Check disk space and permissions of `.aop/`, then run `aop doctor`.";
     RunAlreadyActive "run_already_active" Refused 409 retry:true human:true
-        "Another `aop run` holds this project."
-        "Wait for it, stop it, or take over with `aop run --takeover` when it is dead.";
+        "Another `aop run` is working on this project."
+        "Wait for it, stop it, or take over with `aop run --takeover` if it is dead.";
     EngineUnavailable "engine_unavailable" Refused 503 retry:true human:true
         "The agent program is not installed, not executable, or of a version that cannot be driven."
         "Install it, or choose another engine in aop.yaml or, for one run, with `aop run --engine NAME`; then `aop retry --feature-id ID` for what is blocked, and `aop run`.";
@@ -143,8 +143,8 @@ codes! {
         "The agent program failed, timed out or broke off in the middle of a turn."
         "Look at the transcript named in the details and run `aop retry --feature-id ID`.";
     ChecksFailed "checks_failed" Refused 409 retry:false human:true
-        "A check command failed or has not passed yet, so the step that needs it may not happen."
-        "Look at the captured output and repair what it names; a feature that is `building` is checked again by `aop run`.";
+        "A check command failed or has not passed yet, so the step that needs it is refused."
+        "Look at the captured output and fix what it names; a feature that is `building` is checked again by `aop run`.";
     Internal "internal" Refused 500 retry:false human:true
         "aop broke one of its own rules. This is a bug; the state was left as it was."
         "Run `aop doctor` and report the message together with what you did.";

@@ -47,23 +47,23 @@ impl TurnErrorCode {
             ),
             TurnErrorCode::EngineTimeout => (
                 "The agent said nothing for too long, or its turn took too long, and was ended.",
-                "`aop retry --feature-id ID` lets it go on in the same conversation.",
+                "`aop retry --feature-id ID` continues it in the same conversation.",
             ),
             TurnErrorCode::EngineStreamTruncated => (
                 "What the agent printed stops before the end of its turn.",
                 "`aop retry --feature-id ID`; when it comes back, look at the agent program itself.",
             ),
             TurnErrorCode::OutputSchemaInvalid => (
-                "The agent finished with a result that is not of the form its role has to give.",
+                "The agent finished with a result that does not have the form its role requires.",
                 "`aop retry --feature-id ID`, with `aop send --feature-id ID NOTE` before it if it needs to be told something.",
             ),
             TurnErrorCode::AskUserPayloadInvalid => (
-                "The agent asked, but what it asked cannot be put to anybody.",
+                "The agent asked, but its question cannot be shown to anybody.",
                 "`aop retry --feature-id ID`; with `aop send` you can answer in advance.",
             ),
             TurnErrorCode::InteractiveMaxAttemptExceeded => (
                 "The agent used up the attempts of its phase without saying that its work is done; the last one ended with a question, or in words that are not a result.",
-                "The feature has failed. Make the specification clearer, or allow more attempts (`run.max_attempt` in aop.yaml), and enrol it under another name.",
+                "The feature has failed. Make the specification clearer, or allow more attempts (`run.max_attempt` in aop.yaml), and run it under another file name.",
             ),
             TurnErrorCode::AutoCompletionEvidenceMissing => (
                 "In mode auto the agent stopped without saying that its work is done.",

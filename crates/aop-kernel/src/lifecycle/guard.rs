@@ -86,7 +86,7 @@ pub(super) fn illegal(feature: &Feature, message: &str) -> Refusal {
         .map(|status| status.as_str())
         .collect();
     let hint = if targets.is_empty() {
-        "a merged or failed feature is history; create a new one".to_owned()
+        "a merged or failed feature stays as it is; create a new one".to_owned()
     } else {
         format!("from {} it can go to {}", feature.status, targets.join(", "))
     };
