@@ -29,6 +29,16 @@ fn a_failed_turn_is_tried_again_and_then_a_person_has_to_look() {
     );
     let reason = feature["status_reason"].as_str().unwrap();
     assert!(reason.contains("ENGINE_FAILED") && reason.contains("aop retry --feature-id shop"), "{reason}");
+    let log = project.run(&["log", "--feature-id", "shop"]).data();
+    let told: Vec<&str> = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|event| event["type"] == "turn.ended" || event["type"] == "feature.noted")
+        .map(|event| event["note"].as_str().unwrap_or("ended"))
+        .collect();
+    let is_after = |pair: &[&str]| pair[0] == "ended" && pair[1].starts_with("transcript: .aop/runs/");
+    assert!(told.len() == 4 && told.chunks(2).all(is_after), "what failed, then where to read it: {told:#?}");
     project.run(&["retry", "--feature-id", "shop"]).data();
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
 }
@@ -357,6 +367,8 @@ fn a_ready_feature_is_merged_into_the_branch_the_project_is_on() {
     let refused = project.run(&["merge", "--feature-id", "shop"]).refused("version_conflict", 1);
     assert!(refused["message"].as_str().unwrap().contains("readme.txt"));
     git(&project, &["checkout", "--quiet", "readme.txt"]);
+    let reason = project.feature("shop")["status_reason"].to_string();
+    assert!(reason.contains("(full checks passed: 1 command at "), "{reason}");
     let merged = project.run(&["merge", "--feature-id", "shop"]).data();
     assert_eq!(merged["into"], "main");
     assert_eq!(merged["merge_commit"], git(&project, &["rev-parse", "HEAD"]));

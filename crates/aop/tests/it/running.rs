@@ -29,6 +29,10 @@ fn a_feature_travels_from_specification_to_ready_to_merge() {
         (&json!("The checkout"), &json!("qa"), &json!("scripted"))
     );
     assert_eq!(feature["activity_state"], "done");
+    let next = "merge with `aop merge --feature-id checkout` (no full checks are configured)";
+    assert_eq!(feature["status_reason"], next);
+    let refused = project.run(&["retry", "--feature-id", "checkout"]).refused("invalid_status_transition", 1);
+    assert_eq!(refused["details"]["hint"], "merge it with `aop merge --feature-id checkout`");
     assert_eq!(git(&project, &["show", "aop/checkout:work.txt"]), "work");
     assert_eq!(
         git(&project, &["status", "--porcelain"]),
