@@ -1,7 +1,7 @@
 //! The decision log in words: one line for each event, for `decisions.md` and `aop log`.
 
 use crate::event::{Event, Stamped};
-use crate::question::{Question, ResolutionMode};
+use crate::question::{Question, ResolutionMode, redacted};
 use crate::signs::straight;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -58,10 +58,7 @@ impl fmt::Display for Sentence<'_> {
                 } else {
                     write!(f, "{question_id} answered by {}: ", folded(answered_by))?;
                 }
-                match answer {
-                    Value::String(text) => f.write_str(&folded(text)),
-                    other => f.write_str(&folded(&other.to_string())),
-                }
+                f.write_str(&folded(&in_words(answer)))
             }
             Event::QuestionExpired { question_id, resolution } => {
                 let note = resolution.note.as_deref().unwrap_or("nobody answered in time");
@@ -72,6 +69,36 @@ impl fmt::Display for Sentence<'_> {
                 with_note(f, resolution.note.as_deref())
             }
         }
+    }
+}
+
+/// A recorded answer as people say it. What a form or several choices give is told without brackets and quotes, and of a
+/// form with one field the value; any other JSON stays JSON.
+pub fn in_words(answer: &Value) -> Cow<'_, str> {
+    let fields = || {
+        let fields = answer.as_object().filter(|fields| !fields.is_empty())?;
+        let values: Vec<Cow<'_, str>> = fields.values().map(given).collect::<Option<_>>()?;
+        let all = fields.keys().zip(&values).map(|(id, value)| format!("{id}: {value}"));
+        let told = if let [only] = values.as_slice() {
+            only.clone()
+        } else {
+            all.collect::<Vec<_>>().join("; ").into()
+        };
+        Some(told)
+    };
+    given(answer).or_else(fields).unwrap_or_else(|| answer.to_string().into())
+}
+
+/// What a question or a field of a form was answered, if it is such an answer.
+fn given(answer: &Value) -> Option<Cow<'_, str>> {
+    match answer {
+        Value::String(text) => Some(text.into()),
+        Value::Array(items) if !items.is_empty() => {
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            texts.map(|texts| texts.join(", ").into())
+        }
+        secret if *secret == redacted() => Some("(kept secret)".into()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
@@ -240,6 +267,19 @@ mod tests {
             (
                 answered(json!({"a": [1, "x"]}), "user_reply"),
                 format!("{id} answered by ann b: {{\"a\":[1,\"x\"]}}"),
+            ),
+            (
+                answered(json!({"flow": "Three\nsteps"}), "user_reply"),
+                format!("{id} answered by ann b: Three steps"),
+            ),
+            (answered(json!(["A", "B"]), "user_reply"), format!("{id} answered by ann b: A, B")),
+            (
+                answered(json!({"a": "x", "key": {"redacted": true}, "parts": ["A", "B"]}), "user_reply"),
+                format!("{id} answered by ann b: a: x; key: (kept secret); parts: A, B"),
+            ),
+            (
+                answered(json!({"redacted": true}), "user_reply"),
+                format!("{id} answered by ann b: (kept secret)"),
             ),
             (
                 answered(json!(true), "default_by_policy"),

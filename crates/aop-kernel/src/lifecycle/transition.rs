@@ -64,7 +64,7 @@ impl Retry {
         permit(feature, Action::Transition)?;
         if feature.adhoc {
             let id = &feature.id;
-            let message = format!("'{id}' is a lone question of `aop ask`; no run would work on it");
+            let message = format!("'{id}' is a one-off question of `aop ask`; no run would work on it");
             return Err(illegal(feature, &message).hint(format!(
                 "ask again with `aop ask`, or open the same question again with `aop reopen` (`aop questions --feature-id {id} --status all` lists it)"
             )));
@@ -85,7 +85,7 @@ impl Retry {
         }
         let to =
             feature.blocked_from.filter(|from| Status::Blocked.may_become(*from)).unwrap_or(Status::Planning);
-        draft.move_to(to, Some("retry".to_owned()));
+        draft.move_to(to, Some("sent back by retry".to_owned()));
         moved(draft)
     }
 }

@@ -55,11 +55,7 @@ pub(super) fn state(files: &FeatureFiles) -> String {
             let id = &waiting.question_id;
             let _ =
                 writeln!(text, "Waits for an answer to {id}, asked by the {}. Answer with\n", waiting.role);
-            let _ = writeln!(
-                text,
-                "    aop answer --feature-id {} --question-id {id} --answer VALUE",
-                feature.id
-            );
+            let _ = writeln!(text, "    aop answer --feature-id {} --question-id {id}", feature.id);
         }
         None => {
             let why =
