@@ -1,7 +1,7 @@
 //! Asking and waiting: what `aop ask` and `aop packet ask` share. The question is durable before anybody is
 //! asked; it can be answered at this terminal or anywhere else, and whichever is first ends the wait.
 
-use crate::output::question::{above_prompt, card, to_reopen};
+use crate::output::question::{above_prompt, answered, card, to_answer, to_reopen};
 use crate::output::style::{clean, dim, yellow};
 use crate::output::when::relative;
 use crate::output::{talk, warn};
@@ -68,7 +68,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
         if prompt::possible() && !session.caller.role.is_worker() {
             talk(&above_prompt(&question));
             talk(&dim(
-                "Answer here or anywhere else. Esc only waits; Ctrl-C stops, and the question stays open.",
+                "Answer here or elsewhere. Esc: keep waiting without answering. Ctrl-C: quit; the question stays open.",
             ));
             here = Some(prompt::Beside::start(question.clone(), None));
         } else {
@@ -83,7 +83,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
         talk(&format!(
             "The question stays open as {}{unless}. Answer it with\n  {}\nTo go on waiting, {}.",
             question.id,
-            to_answer(&question),
+            to_answer(question.feature_id.as_str(), question.id.as_str()),
             again(&asking.operation)
         ));
     }
@@ -255,8 +255,11 @@ fn taken_away(question: &Question, operation: &OperationId) -> String {
                 again(operation)
             ),
         },
-        QuestionState::Answered { resolution, .. } if resolution.mode != ResolutionMode::UserReply => {
-            "Nobody answered in time; policy decided.".to_owned()
+        QuestionState::Answered { answer, resolution, .. }
+            if resolution.mode != ResolutionMode::UserReply =>
+        {
+            let default = clean(&answered(&question.asked, answer));
+            format!("Nobody answered in time; the declared default applies by policy: {default}")
         }
         QuestionState::Answered { at, by, .. } => {
             format!("Answered elsewhere, by {} {}.", clean(by), relative(*at))
@@ -264,10 +267,6 @@ fn taken_away(question: &Question, operation: &OperationId) -> String {
         QuestionState::Withdrawn { .. } => "Withdrawn elsewhere.".to_owned(),
         QuestionState::Open => "It is still open.".to_owned(),
     }
-}
-
-fn to_answer(question: &Question) -> String {
-    format!("aop answer --feature-id {} --question-id {} --answer …", question.feature_id, question.id)
 }
 
 /// What stands in the place of a secret is no answer.

@@ -143,6 +143,12 @@ pub fn lone_feature(operation: &OperationId) -> String {
     format!("ask-{:016x}{:016x}", hash[0], hash[1])
 }
 
+/// Whether a feature is called as [`lone_feature`] calls them: its id tells people nothing.
+pub fn is_lone_feature(id: &crate::ids::FeatureId) -> bool {
+    let name = id.as_str().strip_prefix("ask-").unwrap_or_default();
+    matches!(name.len(), 26 | 32) && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 /// Reads the arguments of `await_answer`.
 pub fn await_answer(input: &Value) -> Result<QuestionId, Refusal> {
     let mut args = Args::new(AWAIT_ANSWER, input)?;
@@ -229,6 +235,8 @@ mod tests {
         let feature = |id: &str| lone_feature(&OperationId::parse(id).unwrap());
         let first = feature("op_01J9ZQ4V7K3M2N1P0R5S6T7V8W");
         assert_eq!(first, "ask-01j9zq4v7k3m2n1p0r5s6t7v8w");
+        let is_lone = |id: &str| is_lone_feature(&crate::ids::FeatureId::parse(id).unwrap());
+        assert!(is_lone(&first) && is_lone(&feature("deploy")) && !is_lone("ask-me") && !is_lone("shop"));
         assert!(first < feature("op_01J9ZQ4V7M0000000000000000"));
         // Whoever names operations otherwise may not meet these by chance.
         for other in

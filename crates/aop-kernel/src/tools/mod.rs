@@ -12,7 +12,8 @@ mod schema;
 
 pub use access::{Access, Tool};
 pub use ask_user::{
-    ASK_HUMAN, ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema, lone_feature,
+    ASK_HUMAN, ASK_USER, AWAIT_ANSWER, AskUser, CallIdentity, await_answer, await_answer_schema,
+    is_lone_feature, lone_feature,
 };
 pub use digest::digest_of;
 pub use operator::OperatorCommand;

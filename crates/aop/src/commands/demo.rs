@@ -4,13 +4,13 @@ use super::init::InitArgs;
 use super::run::{Answers, How, Show, conduct, enrol, settings};
 use crate::cli::{Global, is_project_typed};
 use crate::config::StoreChoice;
-use crate::output::question::shown;
 use crate::output::style::{bold, clean, dim, green, yellow};
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, talk};
 use crate::place::Place;
 use crate::project::{Project, Session, operation_id};
 use crate::prompt;
 use aop_kernel::feature::FeatureRecord;
+use aop_kernel::log::in_words;
 use aop_kernel::question::{Question, QuestionState, QuestionStatus, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::status::Status;
@@ -18,7 +18,7 @@ use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{QuestionPage, Service};
 use aop_supervisor::{Reason, RunEnd, Takeover, Worktrees};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -31,7 +31,7 @@ use std::time::Duration;
 
 Makes a folder of its own and changes nothing else. Without a terminal it answers itself. The agents only play a script; everything around them is real.")]
 pub(crate) struct DemoArgs {
-    /// auto: the questions are answered without you
+    /// auto: answer the questions for me
     #[arg(long, value_parser = ["auto"])]
     answers: Option<String>,
 }
@@ -80,7 +80,9 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &DemoArgs) -> CommandR
         introduce(&root, auto);
     }
     if args.answers.is_none() && !somebody {
-        talk("Nobody can answer here, so it answers its questions itself; on a terminal you do.");
+        talk(
+            "No terminal here: the demo answers its own questions. Run it in a terminal to answer them yourself.",
+        );
     }
     let show = if screen.is_text() {
         Show::Table { bell: !auto, answers: if auto { Answers::Itself } else { Answers::Person } }
@@ -264,10 +266,11 @@ fn happened(question: &Question) -> String {
     let end = match &question.state {
         QuestionState::Open => yellow("it is still open"),
         QuestionState::Answered { answer, by, resolution, .. } => match resolution.mode {
-            ResolutionMode::DefaultByPolicy => {
-                yellow(&format!("nobody answered; the declared default applies by policy: {}", value(answer)))
-            }
-            _ => green(&format!("answered by {}: {}", clean(by), value(answer))),
+            ResolutionMode::DefaultByPolicy => yellow(&format!(
+                "nobody answered; the declared default applies by policy: {}",
+                clean(&in_words(answer))
+            )),
+            _ => green(&format!("answered by {}: {}", clean(by), clean(&in_words(answer)))),
         },
         QuestionState::Expired { resolution } => {
             yellow(resolution.note.as_deref().unwrap_or("nobody answered in time"))
@@ -275,12 +278,6 @@ fn happened(question: &Question) -> String {
         QuestionState::Withdrawn { .. } => yellow("it was withdrawn"),
     };
     format!("{asked}\n    {end}")
-}
-
-/// An answer as people say it: of a form with one field, that field.
-fn value(answer: &Value) -> String {
-    let only = answer.as_object().filter(|map| map.len() == 1).and_then(|map| map.values().next());
-    clean(&shown(only.unwrap_or(answer)))
 }
 
 fn cannot(path: &Path, error: &std::io::Error) -> Refusal {

@@ -1,5 +1,6 @@
 //! `aop features list|show|create|mode`.
 
+use super::status::Prompts;
 use crate::cli::Global;
 use crate::input::read_text;
 use crate::output::style::{bold, clean, dim};
@@ -61,7 +62,7 @@ enum FeaturesCommand {
         #[arg(long)]
         operation_id: Option<String>,
     },
-    /// Say whether the agents of one feature may ask, whatever the run says
+    /// Set whether one feature's agents may ask, overriding the run
     #[command(after_help = "Examples:
   aop features mode checkout auto       nobody is asked, its agents decide
   aop features mode checkout run        as the run says again
@@ -128,7 +129,8 @@ fn set(global: &Global, feature_id: &str, mode: &str, operation: &OperationId) -
 fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
     let session = Project::find(global)?.open()?;
     let (items, work) = super::status::look(&session, &json!({"status": status, "all": all}))?;
-    let text = super::status::overview(&items, work.anybody);
+    let prompts = session.wait(Prompts::of(session.store(), &items));
+    let text = super::status::overview(&items, &prompts, work.anybody);
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
 }
 

@@ -2,6 +2,7 @@
 
 use super::which::WhichQuestion;
 use crate::cli::Global;
+use crate::output::question::to_answer;
 use crate::output::style::bold;
 use crate::output::{CommandResult, Reply};
 use aop_kernel::tools::Tool;
@@ -18,7 +19,7 @@ pub(crate) struct ReopenArgs {
 pub(crate) fn run(global: &Global, args: &ReopenArgs) -> CommandResult {
     let envelope = args.which.call(global, Tool::QuestionReopen)?;
     let new = envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
-    let answer = format!("aop answer --feature-id {} --question-id {new} --answer …", args.which.feature_id);
+    let answer = to_answer(&args.which.feature_id, &new);
     let text = format!("Asked again as {}. Answer with\n  {}", bold(&new), bold(&answer));
     Ok(Reply::ok(envelope, text))
 }

@@ -1,5 +1,5 @@
 //! A few lines at the bottom of the terminal that are painted again and again, with lasting lines scrolling by above
-//! them. Nothing is kept of them when they are erased.
+//! them. Nothing is kept of them when they are erased, and whoever leaves them keeps the last ones.
 
 use super::has_room;
 use super::style::is_dumb;
@@ -70,6 +70,11 @@ impl Painter {
         if self.raw {
             let _ = disable_raw_mode();
         }
+    }
+
+    /// Leaves the last block where it is and gives the terminal back, the cursor below it.
+    pub(crate) fn leave(mut self) {
+        self.painted = 0;
     }
 
     /// Takes the terminal again after a pause.

@@ -4,8 +4,10 @@ use super::style::{bold, clean, cyan, dim, exact, green, red, yellow};
 use super::table::cut;
 use super::when::relative;
 use aop_ask::Kind;
-use aop_kernel::question::{AnswerKind, Question, QuestionState, QuestionType, ResolutionMode};
+use aop_kernel::log::in_words;
+use aop_kernel::question::{AnswerKind, Asked, Question, QuestionState, QuestionType, ResolutionMode};
 use aop_kernel::status::Status;
+use aop_kernel::tools::is_lone_feature;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -27,8 +29,7 @@ pub(crate) fn card(question: &Question) -> String {
 
 /// What stands above a prompt, which shows the question and its choices itself.
 pub(crate) fn above_prompt(question: &Question) -> String {
-    let until = question.expires_at.map(|at| dim(&format!("  expires {}", relative(at)))).unwrap_or_default();
-    let mut text = format!("{}{until}\n", headline(question));
+    let mut text = format!("{}\n", headline(question));
     // A form asks its own questions.
     if question.asked.spec.is_some() {
         let _ = writeln!(text, "{}", indent(&exact(&question.asked.prompt, question.asked.question_type)));
@@ -76,7 +77,7 @@ fn notes(question: &Question) -> String {
     }
     let other = expected.allow_other == Some(true) || question.asked.interaction.is_some();
     if other && expected.choices.is_some() {
-        notes.push("own words are taken too".to_owned());
+        notes.push("or type your own answer".to_owned());
     }
     if let Some(default) = &expected.default {
         notes.push(format!("default: {}", bounded(default)));
@@ -96,7 +97,7 @@ fn bounded(value: &Value) -> String {
 fn field_notes(field: &aop_ask::Question) -> String {
     let flags = [
         (field.kind() == Kind::MultiChoice, "several"),
-        (field.allow_other(), "own words too"),
+        (field.allow_other(), "or your own answer"),
         (!field.required(), "optional"),
         (field.secret(), "secret"),
     ];
@@ -112,13 +113,13 @@ fn headline(question: &Question) -> String {
         QuestionType::Clarification | QuestionType::ExternalDecision => cyan(asked.question_type.as_str()),
         QuestionType::PermissionOverride | QuestionType::RiskAck => yellow(asked.question_type.as_str()),
     };
-    let blocking = if asked.blocking { "" } else { ", non-blocking" };
-    format!(
-        "{}  {}  {kind}{blocking}  {}",
-        bold(question.feature_id.as_str()),
-        question.id,
-        dim(&format!("{} asked {}", asked.role, relative(question.created_at)))
-    )
+    let feature = (!is_lone_feature(&question.feature_id)).then(|| bold(question.feature_id.as_str()));
+    let blocking = (!asked.blocking).then(|| dim("non-blocking"));
+    let by = dim(&format!("{} asked {}", asked.role, relative(question.created_at)));
+    let until = question.expires_at.filter(|_| question.is_open());
+    let until = until.map(|at| dim(&format!("expires {}", relative(at))));
+    let parts = feature.into_iter().chain([kind]).chain(blocking).chain([by]).chain(until);
+    format!("{}\n{}", parts.collect::<Vec<_>>().join(&dim(" · ")), dim(question.id.as_str()))
 }
 
 fn choices(question: &Question) -> String {
@@ -135,33 +136,39 @@ fn choices(question: &Question) -> String {
         let _ = writeln!(
             text,
             "    {} {}{}",
-            bold(field.id()),
+            bold(&format!("{}:", field.id())),
             below(&exact(field.question(), kind), 6),
             field_notes(field)
         );
         for option in field.options() {
-            let _ = writeln!(
-                text,
-                "      {} {} {}",
-                dim("•"),
-                below(&exact(option.label(), kind), 8),
-                dim(&below(&exact(option.description(), kind), 8))
-            );
+            let _ = write!(text, "      {} {}", dim("•"), below(&exact(option.label(), kind), 8));
+            if option.description() != option.label() {
+                let _ =
+                    write!(text, " {}", dim(&below(&exact(&format!("— {}", option.description()), kind), 8)));
+            }
+            text.push('\n');
         }
     }
     text
 }
 
-/// How it ended, or how it can be answered and until when.
+/// The command that answers a question. Without the answer in it, so that nothing is answered by pasting it: on a terminal
+/// it opens the prompt.
+pub(crate) fn to_answer(feature: &str, id: &str) -> String {
+    format!("aop answer --feature-id {feature} --question-id {id}")
+}
+
+/// An answer as people say it: what is JSON by the question's own words stays that.
+pub(crate) fn answered(asked: &Asked, answer: &Value) -> String {
+    let is_json = asked.expected_answer.as_ref().is_some_and(|expected| expected.kind == AnswerKind::Json);
+    if is_json { shown(answer) } else { in_words(answer).into_owned() }
+}
+
+/// How it ended, or how it can be answered.
 pub(crate) fn ending(question: &Question) -> String {
-    let id = &question.id;
     match &question.state {
         QuestionState::Open => {
-            let until =
-                question.expires_at.map(|at| format!("  expires {}", relative(at))).unwrap_or_default();
-            let command =
-                format!("aop answer --feature-id {} --question-id {id} --answer …", question.feature_id);
-            format!("    {}{}\n", green(&command), dim(&until))
+            format!("    {}\n", green(&to_answer(question.feature_id.as_str(), question.id.as_str())))
         }
         QuestionState::Answered { answer, at, by, resolution } => {
             let who = if resolution.mode == ResolutionMode::DefaultByPolicy {
@@ -169,7 +176,11 @@ pub(crate) fn ending(question: &Question) -> String {
             } else {
                 format!("answered by {}", bold(&clean(by)))
             };
-            format!("    {who} {}: {}\n", dim(&relative(*at)), below(&clean(&shown(answer)), 6))
+            format!(
+                "    {who} {}: {}\n",
+                dim(&relative(*at)),
+                below(&clean(&answered(&question.asked, answer)), 6)
+            )
         }
         QuestionState::Expired { resolution } => {
             let note = resolution.note.as_deref().unwrap_or("nobody answered in time");
@@ -243,7 +254,8 @@ mod tests {
             let question = asked(more);
             for text in [card(&question), above_prompt(&question)] {
                 let ours = text.lines().filter(|line| !line.is_empty() && !line.starts_with("  ")).count();
-                assert_eq!(ours, 1, "{text}");
+                // Whose it is, and its id.
+                assert_eq!(ours, 2, "{text}");
             }
         }
     }
@@ -273,7 +285,7 @@ mod tests {
         let expected =
             json!({"kind": "single_choice", "choices": ["a", "b"], "allow_other": true, "default": "b"});
         let text = card(&asked(json!({"expected_answer": expected})));
-        assert!(text.contains("    own words are taken too\n    default: b\n"), "{text}");
+        assert!(text.contains("    or type your own answer\n    default: b\n"), "{text}");
         let expected = json!({"kind": "json", "schema": {"type": "object"}});
         let text = above_prompt(&asked(json!({"expected_answer": expected})));
         assert!(text.ends_with("    the answer is JSON\n    schema: {\"type\":\"object\"}"), "{text}");
@@ -282,7 +294,7 @@ mod tests {
             "allow_other": true, "default": ["x"], "options": [{"label": "x", "description": "X"}, {"label": "y", "description": "Y"}]});
         let spec = json!({"version": 1, "topic": "t", "questions": [field, parts]});
         let text = card(&asked(json!({"spec": spec, "expected_answer": {"kind": "form"}})));
-        assert!(text.contains("k Key? (optional, secret)\n"), "{text}");
-        assert!(text.contains("p Parts? (several, own words too, default: [\"x\"])\n"), "{text}");
+        assert!(text.contains("    k: Key? (optional, secret)\n"), "{text}");
+        assert!(text.contains("    p: Parts? (several, or your own answer, default: [\"x\"])\n"), "{text}");
     }
 }

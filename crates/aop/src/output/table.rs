@@ -71,9 +71,18 @@ pub(crate) fn fit_into(room: usize, heights: impl Iterator<Item = usize>) -> usi
     if used <= room { count } else { shown }
 }
 
+/// Where rows that do not fit can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listed {
+    ByStatus,
+    /// Not by a command that could be typed here.
+    Nowhere,
+}
+
 /// What stands in the place of the rows that do not fit.
-pub(crate) fn and_more(hidden: usize) -> String {
-    super::style::dim(&format!("  … and {hidden} more (`aop status` lists all)"))
+pub(crate) fn and_more(hidden: usize, all: Listed) -> String {
+    let all = if all == Listed::ByStatus { " (`aop status` lists all)" } else { "" };
+    super::style::dim(&format!("  … and {hidden} more{all}"))
 }
 
 fn narrowed(rows: &[Vec<String>], column: usize, width: usize) -> Vec<Vec<String>> {

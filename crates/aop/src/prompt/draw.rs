@@ -68,20 +68,21 @@ const UNSEEN: &str = "your own words (not shown)";
 /// Draws the request and waits for the human.
 pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
     let options: Vec<&Value> = input["options"].as_array().into_iter().flatten().collect();
+    // Whoever gives a permission has all of it before their eyes, however long it is.
+    let above = if look.careful { all_previews(&options, look) } else { String::new() };
     // The question stays above what is painted again and again, so it may be of any length.
     let question = look.words(input["question"].as_str().unwrap_or_default());
     let (first, rest) = question.split_once('\n').unwrap_or((&question, ""));
     let rest: String = rest.lines().map(|line| format!("\n  {line}")).collect();
-    let question =
-        format!("{}{}{}{}{rest}", previews(&options, look), cyan(MARK), dim(look.place), bold(first));
+    let question = format!("{above}{}{}{}{rest}", cyan(MARK), dim(look.place), bold(first));
     talk(&question);
     let look = &Look { above: &format!("{}\n{question}", look.above), ..*look };
     let other = input["allow_other"] == true;
     match input["kind"].as_str() {
         Some("select") => select(&options, other, look),
-        Some("multi_select") => multi_select(&options, other, look),
+        Some("multi_select") => multi_select(&options, other, input["required"] == true, look),
         _ => {
-            let help = if input["required"] == true { "" } else { "enter alone leaves it out, " };
+            let help = if input["required"] == true { "" } else { SKIPS };
             let help = format!("{}{help}enter to answer, {}", look.unseen(), look.escape);
             let mut typed = look.begun.first().cloned().unwrap_or_default();
             let ended = line(&mut typed, &help, look);
@@ -92,14 +93,24 @@ pub(super) fn draw(input: &Value, look: &Look<'_>) -> Result<Value, Stop> {
     }
 }
 
-/// Previews stand above the list: a list has no room for them.
-fn previews(options: &[&Value], look: &Look<'_>) -> String {
+/// How an optional question is left out.
+const SKIPS: &str = "empty Enter skips it, ";
+
+/// The previews of the options, one below the other.
+fn all_previews(options: &[&Value], look: &Look<'_>) -> String {
     let shown = |option: &&Value| {
         let label = look.words(option["label"].as_str().unwrap_or_default());
         let preview = look.words(option["preview"].as_str()?);
         Some(format!("{}\n{preview}\n", dim(&format!("── {label}"))))
     };
     options.iter().filter_map(shown).collect()
+}
+
+/// The preview of each option, of which the list shows that of the entry that is pointed at: together they may be longer
+/// than any terminal.
+fn previews(options: &[&Value], look: &Look<'_>) -> Vec<Option<String>> {
+    let shown = |option: &&Value| option["preview"].as_str().map(|preview| look.words(preview));
+    if look.careful { Vec::new() } else { options.iter().map(shown).collect() }
 }
 
 /// "label — description", or the label alone when the description says no more; a mark before it stays.
@@ -153,7 +164,7 @@ fn answered(text: &str, look: &Look<'_>) {
 }
 
 /// What was typed stays too when the question is gone before that could be sent.
-fn unless_sent(ended: Result<(), Stop>, typed: &[&str], look: &Look<'_>) -> Result<(), Stop> {
+fn unless_sent<T>(ended: Result<T, Stop>, typed: &[&str], look: &Look<'_>) -> Result<T, Stop> {
     let typed: Vec<&str> = typed.iter().copied().filter(|text| !is_blank(text)).collect();
     if matches!(ended, Err(Stop::Withdrawn)) && !typed.is_empty() {
         let text = if look.secret { "(not shown)".to_owned() } else { clean(&typed.join(", ")) };
@@ -193,7 +204,7 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
         list = list.at(index);
     }
     let mut words = if known.is_some() { String::new() } else { begun.to_owned() };
-    let mut menu = Menu { list, shown: look.shown(), help: &help };
+    let mut menu = Menu { list, previews: previews(options, look), shown: look.shown(), help: &help };
     loop {
         let ended = shown(&mut menu, look);
         let typed = if words.is_empty() { menu.list.typed() } else { &words };
@@ -220,13 +231,14 @@ fn select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Sto
     }
 }
 
-fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Value, Stop> {
+fn multi_select(options: &[&Value], other: bool, required: bool, look: &Look<'_>) -> Result<Value, Stop> {
     let help = format!(
-        "{}↑↓ move, space to choose, type to filter (backspace clears), enter to answer, {}",
+        "{}↑↓ move, space to choose, type to filter (backspace clears), {}enter to answer, {}",
         look.unseen(),
+        if required { "" } else { SKIPS },
         look.escape
     );
-    let mut several = Several::new(options, look, &help);
+    let mut several = Several::new(options, other, look, &help);
     for word in look.begun.iter().filter(|word| other || position(options, word).is_some()) {
         several.choose(word);
     }
@@ -234,11 +246,17 @@ fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Valu
     loop {
         let ended = shown(&mut several.menu, look);
         several.unless_sent(ended, &typed)?;
-        if other {
+        if several.menu.list.is_always_meant() {
+            // What was typed to find something is taken over.
+            if !several.menu.list.typed().is_empty() {
+                several.menu.list.typed().clone_into(&mut typed);
+                several.menu.list.show_all();
+            }
             let ended = own_words(&mut several, &mut typed);
+            several.menu.list.leave_always();
             match several.unless_sent(ended, &typed) {
-                Ok(()) => {}
-                Err(Stop::Escaped) => continue,
+                Ok(Added::Any) => {}
+                Ok(Added::None) | Err(Stop::Escaped) => continue,
                 Err(stop) => return Err(stop),
             }
         }
@@ -252,14 +270,18 @@ fn multi_select(options: &[&Value], other: bool, look: &Look<'_>) -> Result<Valu
 /// until somebody takes that away, so that nothing is lost on the way back there.
 struct Several<'a> {
     menu: Menu<'a>,
-    /// What each entry of the list says in an answer.
+    /// What each entry of the list says in an answer; the one for further words says nothing.
     words: Vec<String>,
     look: &'a Look<'a>,
 }
 
 impl<'a> Several<'a> {
-    fn new(options: &[&Value], look: &'a Look<'a>, help: &'a str) -> Self {
-        let menu = Menu { list: List::several(entries(options, look)), shown: look.shown(), help };
+    fn new(options: &[&Value], other: bool, look: &'a Look<'a>, help: &'a str) -> Self {
+        let mut list = List::several(entries(options, look));
+        if other {
+            list = list.with_always(OTHER);
+        }
+        let menu = Menu { list, previews: previews(options, look), shown: look.shown(), help };
         let words = (0..options.len()).map(|index| label(options, index).to_owned()).collect();
         Several { menu, words, look }
     }
@@ -273,39 +295,51 @@ impl<'a> Several<'a> {
             self.words.push(word.to_owned());
             self.words.len() - 1
         });
-        self.menu.list.tick(index);
+        self.menu.list.tick(index, true);
     }
 
     fn chosen(&self) -> Vec<String> {
-        self.menu.list.ticked().into_iter().map(|index| self.words[index].clone()).collect()
+        let ticked = self.menu.list.ticked().into_iter();
+        ticked.filter_map(|index| self.words.get(index).cloned()).collect()
     }
 
     /// What was chosen and typed stays when the question is gone before that could be sent.
-    fn unless_sent(&self, ended: Result<(), Stop>, typed: &str) -> Result<(), Stop> {
+    fn unless_sent<T>(&self, ended: Result<T, Stop>, typed: &str) -> Result<T, Stop> {
         let chosen = self.chosen();
         let words = chosen.iter().map(String::as_str).chain([self.menu.list.typed(), typed]);
         unless_sent(ended, &words.collect::<Vec<_>>(), self.look)
     }
 }
 
+/// Whether any words of the human's own came.
+enum Added {
+    Any,
+    None,
+}
+
 /// Takes texts of the human's own, until an empty one. What is typed stays also when it is left.
-fn own_words(several: &mut Several<'_>, typed: &mut String) -> Result<(), Stop> {
+fn own_words(several: &mut Several<'_>, typed: &mut String) -> Result<Added, Stop> {
     let look = several.look;
+    let mut added: Vec<String> = Vec::new();
     loop {
-        let besides = match several.chosen().as_slice() {
-            [] => String::new(),
-            words if look.secret => format!(" besides {} chosen", words.len()),
-            words => format!(" besides {}", words.join(", ")),
+        let help = match added.as_slice() {
+            [] => "your own answer: enter to add it, esc for the list".to_owned(),
+            words => {
+                let words = if look.secret { words.len().to_string() } else { words.join(", ") };
+                format!(
+                    "Added: {}. Add another, or press Enter on an empty line to send; esc for the list",
+                    clean(&words).replace('\n', " ")
+                )
+            }
         };
-        let help = format!(
-            "{}anything else{}? enter alone: nothing else, esc for the list",
-            look.unseen(),
-            clean(&besides).replace('\n', " ")
-        );
-        line(typed, &help, look)?;
-        if is_blank(typed) {
-            return Ok(());
+        line(typed, &format!("{}{help}", look.unseen()), look)?;
+        match (is_blank(typed), added.is_empty()) {
+            (true, true) => return Ok(Added::None),
+            (true, false) => return Ok(Added::Any),
+            (false, _) => {
+                several.choose(typed);
+                added.push(std::mem::take(typed));
+            }
         }
-        several.choose(&std::mem::take(typed));
     }
 }

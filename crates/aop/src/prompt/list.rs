@@ -36,25 +36,57 @@ impl List {
         List { ticked: Some(vec![false; entries.len()]), ..List::one(entries, false) }
     }
 
-    /// One more entry behind the others.
+    /// One more entry behind the others, before the one that stays.
     pub(super) fn add(&mut self, entry: String) {
-        self.entries.push(entry);
+        let index = self.always.unwrap_or(self.entries.len());
+        let pointed = self.chosen();
+        self.entries.insert(index, entry);
         if let Some(ticks) = &mut self.ticked {
-            ticks.push(false);
+            ticks.insert(index, false);
+        }
+        self.always = self.always.map(|always| always + 1);
+        // What was pointed at still is.
+        let pointed = pointed.map(|pointed| pointed + usize::from(pointed >= index));
+        self.at = self.matching().iter().position(|index| Some(*index) == pointed).or(self.at);
+    }
+
+    /// Ticks an entry, or takes its tick away.
+    pub(super) fn tick(&mut self, index: usize, ticked: bool) {
+        if let Some(tick) = self.ticked.as_mut().and_then(|ticks| ticks.get_mut(index)) {
+            *tick = ticked;
         }
     }
 
-    /// Ticks an entry.
-    pub(super) fn tick(&mut self, index: usize) {
-        if let Some(tick) = self.ticked.as_mut().and_then(|ticks| ticks.get_mut(index)) {
-            *tick = true;
+    /// Whether the entry that stays is meant: ticked, or pointed at.
+    pub(super) fn is_always_meant(&self) -> bool {
+        self.always.is_some_and(|always| self.chosen() == Some(always) || self.ticked().contains(&always))
+    }
+
+    /// What the entry that stays stands for was asked for: it is not ticked any more, and the one before it is pointed at,
+    /// so that the next Enter does something else.
+    pub(super) fn leave_always(&mut self) {
+        let Some(always) = self.always else { return };
+        self.tick(always, false);
+        let left = self.matching();
+        let at = left.iter().position(|index| *index == always);
+        if self.at == at {
+            self.at = at.map(|at| at.saturating_sub(1));
         }
+    }
+
+    /// Forgets what was typed to find something. The same entry is pointed at.
+    pub(super) fn show_all(&mut self) {
+        self.at = self.chosen();
+        self.filter = Editor::default();
     }
 
     /// One more entry, which no filter hides.
     pub(super) fn with_always(mut self, entry: &str) -> Self {
         self.always = Some(self.entries.len());
         self.entries.push(entry.to_owned());
+        if let Some(ticks) = &mut self.ticked {
+            ticks.push(false);
+        }
         self
     }
 
@@ -114,7 +146,8 @@ impl List {
             Press::Enter if self.ticked.is_some() => return true,
             Press::Enter => {
                 if self.chosen().is_none() {
-                    self.note = Some(if count == 0 { "nothing matches" } else { CHOOSE_FIRST });
+                    // That nothing matches is said in the place of the entries.
+                    self.note = (count > 0).then_some(CHOOSE_FIRST);
                 }
                 return self.chosen().is_some();
             }
@@ -208,11 +241,30 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_that_is_added_stands_before_the_one_that_stays_which_is_still_pointed_at() {
+        let mut list = List::several(["a", "b"].map(str::to_owned).to_vec()).with_always("else");
+        assert!(!list.is_always_meant());
+        list.press(Press::Up);
+        assert!(list.is_always_meant());
+        list.add("c".to_owned());
+        list.tick(2, true);
+        assert_eq!((list.chosen(), list.ticked()), (Some(3), vec![2]));
+        list.press(Press::Char(' '));
+        list.press(Press::Down);
+        assert!(list.is_always_meant() && list.chosen() == Some(0));
+        list.leave_always();
+        assert!(!list.is_always_meant() && list.chosen() == Some(0));
+        list.press(Press::Up);
+        list.leave_always();
+        assert!(!list.is_always_meant() && list.chosen() == Some(2));
+    }
+
+    #[test]
     fn several_are_ticked_with_space_and_ticks_outlive_the_filter() {
         let entries = ["a", "b"].map(str::to_owned).to_vec();
         let mut list = List::several(entries);
         list.add("c".to_owned());
-        list.tick(2);
+        list.tick(2, true);
         list.press(Press::Char('b'));
         list.press(Press::Char(' '));
         list.press(Press::Edit(Edit::Erase));

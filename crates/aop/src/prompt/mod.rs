@@ -90,7 +90,7 @@ fn form(
         let look = Look {
             place: &place(spec, id),
             above,
-            escape: if answers.trail.is_empty() { "esc to leave it" } else { "esc for the one before" },
+            escape: if answers.trail.is_empty() { "esc to skip" } else { "esc to go back" },
             begun: answers.said.get(id).map(Vec::as_slice).unwrap_or_default(),
             careful,
             secret: request["secret"] == true,
@@ -229,7 +229,7 @@ fn json_value(prompt: &str, above: &str, begun: Option<&Value>, wanted: &Wanted)
     loop {
         let question = format!("{prompt}\n\nThe answer, as JSON:");
         let input = json!({"kind": "text", "question": question, "required": true});
-        let escape = "esc to leave it";
+        let escape = "esc to skip";
         let look = Look { place: "", above, escape, begun: &begun, careful: false, secret: false, wanted };
         let typed = match draw(&input, &look) {
             Ok(reply) => reply["text"].as_str().unwrap_or_default().to_owned(),

@@ -75,6 +75,8 @@ impl Widget for Pause<'_> {
 /// A list to choose from.
 pub(super) struct Menu<'a> {
     pub(super) list: List,
+    /// What there is to see of each entry.
+    pub(super) previews: Vec<Option<String>>,
     /// How what is typed to find something is shown.
     pub(super) shown: Shown,
     pub(super) help: &'a str,
@@ -100,10 +102,35 @@ impl Widget for Menu<'_> {
             lines.push(fit(&dim("  nothing matches; backspace clears"), columns));
         }
         let room = rows.saturating_sub(lines.len() + help.len()).max(1);
-        lines.extend(window(&left, columns, room));
+        let pointed = self.list.chosen().and_then(|index| self.previews.get(index)?.as_ref());
+        let preview = pointed.map(|text| broken_up(text, columns.saturating_sub(BESIDE.len())));
+        let preview = preview.unwrap_or_default();
+        // The list keeps a part of the terminal however long a preview is.
+        let kept = room.saturating_sub(preview.len()).max(room.div_ceil(PART)).min(room);
+        let shown = window(&left, columns, kept);
+        let below = room - shown.len().min(room);
+        lines.extend(shown);
+        lines.extend(previewed(&preview, columns, below));
         lines.extend(help);
         Frame { lines, cursor }
     }
+}
+
+/// The list has at least so much of a terminal: one of so many parts.
+const PART: usize = 3;
+
+/// What stands beside a preview.
+const BESIDE: &str = "  │ ";
+
+/// A preview, or as much of it as there is room for.
+fn previewed(lines: &[String], columns: usize, room: usize) -> Vec<String> {
+    let beside = |line: &String| fit(&format!("{}{line}", BESIDE.replace('│', &dim("│"))), columns);
+    if lines.len() <= room {
+        return lines.iter().map(beside).collect();
+    }
+    let shown = room.saturating_sub(1);
+    let more = dim(&format!("{BESIDE}… {} more lines", lines.len() - shown));
+    lines.iter().take(shown).map(beside).chain((room > 0).then(|| fit(&more, columns))).collect()
 }
 
 /// As many entries around the one that is pointed at as there is room for, and how many there are besides.
@@ -166,7 +193,25 @@ mod tests {
     fn menu(count: usize) -> Menu<'static> {
         let entry = |number: usize| format!("entry {number} with a few words that may need a second line");
         let list = List::one((0..count).map(entry).collect(), false);
-        Menu { list, shown: Shown::Plainly, help: "↑↓ choose, enter to answer" }
+        Menu { list, previews: Vec::new(), shown: Shown::Plainly, help: "↑↓ choose, enter to answer" }
+    }
+
+    #[test]
+    fn of_the_previews_that_of_the_entry_is_shown_that_is_pointed_at_and_the_list_stays() {
+        let text = |number: usize| (0..12).map(|line| format!("p{number} line {line}\n")).collect::<String>();
+        for (columns, rows) in [(40, 12), (80, 23), (80, 60)] {
+            let mut menu = menu(25);
+            menu.previews = (0..25).map(|number| Some(text(number))).collect();
+            for number in 0..25 {
+                let lines = menu.frame(columns, rows).lines;
+                let has = |text: &str| lines.iter().any(|line| line.contains(text));
+                assert!(lines.len() <= rows, "{rows}: {lines:#?}");
+                assert!(has("❯") && has(&format!("│ p{number} line 0")), "{lines:#?}");
+                assert!(has(&format!("│ p{number} line 11")) || has(" more lines"), "{lines:#?}");
+                assert_eq!(lines.iter().filter(|line| line.contains("line 0")).count(), 1, "{lines:#?}");
+                menu.press(Press::Down);
+            }
+        }
     }
 
     #[test]
@@ -192,7 +237,7 @@ mod tests {
         for ticked in [false, true] {
             let entries = entries.to_vec();
             let list = if ticked { List::several(entries) } else { List::one(entries, false) };
-            let mut menu = Menu { list, shown: Shown::Plainly, help: "help" };
+            let mut menu = Menu { list, previews: Vec::new(), shown: Shown::Plainly, help: "help" };
             menu.press(Press::Down);
             let lines = menu.frame(60, 9).lines;
             assert!(lines.iter().any(|line| line.contains("❯") && line.contains("Delete")), "{lines:#?}");
@@ -208,7 +253,8 @@ mod tests {
     fn a_label_without_a_gap_is_shown_to_its_end() {
         let path = format!("/srv/{}", "a".repeat(90));
         let list = List::one(vec![format!("{path}/keep"), format!("{path}/delete")], false);
-        let lines = Menu { list, shown: Shown::Plainly, help: "help" }.frame(40, 20).lines;
+        let lines =
+            Menu { list, previews: Vec::new(), shown: Shown::Plainly, help: "help" }.frame(40, 20).lines;
         assert!(lines.iter().all(|line| seen(line) <= 40), "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("/keep")), "{lines:#?}");
         assert!(lines.iter().any(|line| line.contains("/delete")), "{lines:#?}");

@@ -222,11 +222,10 @@ fn what_waits_is_watched_first_and_what_does_not_fit_is_counted() {
         project.run(&["features", "create", "--feature-id", &id, "--title", &title]).data();
     }
     project.tool("feature.question_create", "builder", &question("f29", "op-1")).data();
-    let id = project.opened_question()["question_id"].as_str().unwrap().to_owned();
     let watch = format!("stty cols 80 rows 24; timeout --foreground 2 {} status --watch", binary());
     let seen = shown(&project, &watch).replace("\u{1b}[K", "");
     let lines: Vec<&str> = seen.lines().collect();
-    assert!(lines[1].starts_with("f29 ") && lines[1].ends_with(&id), "{seen}");
+    assert!(lines[1].starts_with("f29 ") && lines[1].ends_with("May I?"), "{seen}");
     assert!(lines[2].starts_with("f01 "), "{seen}");
     assert!(seen.contains("\n  … and 15 more (`aop status` lists all)\n"), "{seen}");
     assert!(seen.contains("\n1 feature waits for an answer: `aop answer`\n"), "{seen}");
@@ -241,7 +240,7 @@ fn a_prompt_that_is_left_says_what_becomes_of_its_question() {
     let open = project.run(&["questions"]).data()["items"][0].clone();
     let id = open["question_id"].as_str().unwrap();
     assert!(stopped.contains(&format!("The question stays open as {id}")), "{stopped}");
-    assert!(stopped.contains(&format!("--question-id {id} --answer …")), "{stopped}");
+    assert!(stopped.contains(&format!("--question-id {id}\n")), "{stopped}");
     let late = screen(&project, "ask 'Anybody else?' --timeout 1s");
     assert!(
         late.contains("the question expired") && late.contains("\n  aop reopen --feature-id ask-"),
@@ -365,14 +364,16 @@ fn what_is_typed_for_a_secret_choice_is_not_shown_on_a_terminal() {
     answering.press(b"2\r");
     answering.until("(not shown)");
     answering.until("space to choose");
-    answering.press(b" \r");
-    answering.until("anything else besides 1 chosen?");
+    answering.press(b" \x1b[A\r");
+    answering.until("your own answer: enter to add it");
     answering.press(b"hunter3\r");
-    answering.until("besides 2 chosen?");
+    answering.until("Added: 1.");
     answering.press(b"\x1b");
     answering.until("[x] your own words (not shown)");
-    answering.press(b"\r");
-    answering.until("besides 2 chosen?");
+    answering.press(b"\x1b[B\r");
+    answering.until("your own answer: enter to add it");
+    answering.press(b"hunter4\r");
+    answering.until("Added: 1.");
     answering.press(b"\r");
     answering.until("(not shown)");
     let seen = answering.end();
@@ -389,27 +390,63 @@ fn own_words_among_several_stay_in_the_list_until_their_tick_is_taken_away() {
     project.tool("feature.question_create", "builder", &input).data();
     let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
     answering.until(PROMPT);
-    answering.press(b" \r");
-    answering.until("anything else besides Linux?");
+    answering.press(b" \x1b[A \r");
+    answering.until("your own answer: enter to add it");
     answering.press(b"BSD\r");
-    answering.until("besides Linux, BSD?");
+    answering.until("Added: BSD. Add another, or press Enter on an empty line to send");
     answering.press(b"Plan9\r");
-    answering.until("besides Linux, BSD, Plan9?");
+    answering.until("Added: BSD, Plan9.");
     // Not done yet, and not said for good.
     answering.press(b"Hu");
     answering.until("> Hu");
     answering.press(b"\x1b");
     answering.until("[x] BSD");
     answering.until("[x] Plan9");
+    answering.until("[ ] something else");
     answering.until(PROMPT);
-    answering.press(b"\x1b[A \r");
+    answering.press(b" \x1b[B\r");
     answering.until("> Hu");
-    answering.until("anything else besides Linux, BSD?");
     answering.press(b"rd\r");
-    answering.until("besides Linux, BSD, Hurd?");
+    answering.until("Added: Hurd.");
     answering.press(b"\r");
     answering.end();
     assert_eq!(the_answer(&project), serde_json::json!(["Linux", "BSD", "Hurd"]));
+}
+
+#[test]
+fn several_of_the_choices_are_sent_by_one_enter_and_own_words_are_asked_for_only_where_they_are_meant() {
+    let several = |project: &Project| {
+        let mut input = question("shop", "op-1");
+        input["expected_answer"] =
+            serde_json::json!({"kind": "multi_choice", "choices": ["Linux", "macOS"], "allow_other": true});
+        project.tool("feature.question_create", "builder", &input).data();
+        let mut answering = Keyboard::start(project, &format!("{} answer", binary()));
+        answering.until("[ ] something else");
+        answering.until(PROMPT);
+        answering
+    };
+    let project = Project::with_feature();
+    let mut answering = several(&project);
+    answering.press(b" \r");
+    assert!(!answering.end().contains("enter to add it"));
+    assert_eq!(the_answer(&project), serde_json::json!(["Linux"]));
+    // What is typed and fits nothing is taken over, and an empty line leads back to the list.
+    let project = Project::with_feature();
+    let mut answering = several(&project);
+    answering.press(b" BSD");
+    answering.until("> BSD");
+    answering.press(b"\r");
+    answering.until("your own answer");
+    answering.press(b"\x15\r");
+    answering.until("[ ] something else");
+    answering.until(PROMPT);
+    answering.press(b"\x1b[B\r");
+    answering.until("your own answer");
+    answering.press(b"BSD\r");
+    answering.until("Added: BSD.");
+    answering.press(b"\r");
+    answering.end();
+    assert_eq!(the_answer(&project), serde_json::json!(["Linux", "BSD"]));
 }
 
 #[test]
@@ -577,7 +614,7 @@ fn the_doctor_warns_of_what_a_run_needs_and_of_nothing_that_is_not_there() {
 fn what_waits_on_a_terminal_says_for_what_and_how_to_leave_it() {
     let project = Project::with_feature();
     let soon = |args: &str| shown(&project, &format!("timeout --foreground 2 {} {args}", binary()));
-    assert!(soon("status --watch").contains("Ctrl-C leaves"));
+    assert!(soon("status --watch").contains("q or Ctrl-C quits"));
     assert!(soon("mcp").contains("Waiting for an MCP client"));
 }
 
@@ -634,13 +671,13 @@ fn a_walk_through_one_feature_counts_what_waits_elsewhere() {
 #[test]
 fn whoever_sends_a_feature_back_to_work_is_told_when_nobody_is_there_to_go_on() {
     let project = Project::with_feature();
-    assert!(screen(&project, "status").contains("No run is at work: `aop run` goes on."));
+    assert!(screen(&project, "status").contains("No run is active; start one with `aop run`."));
     project.tool("feature.question_create", "builder", &question("shop", "op-1")).data();
     let asked = project.opened_question();
-    assert!(!screen(&project, "status").contains("No run is at work"), "it waits for a person");
+    assert!(!screen(&project, "status").contains("No run is active"), "it waits for a person");
     let id = asked["question_id"].as_str().unwrap();
     let text = screen(&project, &format!("answer --feature-id shop --question-id {id} --answer yes"));
-    let told = "shop is back in planning; no run is at work, `aop run` goes on with it.";
+    let told = "shop is back in planning; start `aop run` to continue.";
     assert!(text.contains(told), "{text}");
     let stop = serde_json::json!({"feature_id": "shop", "to": "blocked", "operation_id": "stop"});
     project.tool("feature.transition", "human", &stop).data();
@@ -655,7 +692,7 @@ fn an_answer_to_aop_ask_speaks_of_no_feature() {
     let asked = project.opened_question();
     let (feature, id) = (asked["feature_id"].as_str().unwrap(), asked["question_id"].as_str().unwrap());
     let text = screen(&project, &format!("answer --feature-id {feature} --question-id {id} --answer yes"));
-    assert_eq!(text.trim(), format!("Answered {id}."));
+    assert_eq!(text.trim(), format!("Answered {id}: yes"));
     asking.wait().unwrap();
 }
 
@@ -663,13 +700,18 @@ fn an_answer_to_aop_ask_speaks_of_no_feature() {
 fn whoever_leaves_a_note_where_no_turn_is_due_is_told_so_and_how_one_comes() {
     let project = Project::with_feature();
     let told = || screen(&project, "send --feature-id shop 'Use the date picker'");
-    assert_eq!(told().trim(), "The next turn of shop reads it (whoever is next).");
+    assert_eq!(told().trim(), "Saved for shop's next turn (any role).");
     for to in ["building", "qa", "ready_to_merge"] {
         let input = json!({"feature_id": "shop", "to": to, "operation_id": to});
         project.tool("feature.transition", "human", &input).data();
     }
     let text = told();
-    assert!(text.contains("no turn of shop, which is ready_to_merge, is due"), "{text}");
+    assert!(
+        text.contains(
+            "Note saved, but shop is ready to merge and has no turn coming. To send it back to building:\n"
+        ),
+        "{text}"
+    );
     let line = text.lines().find(|line| line.contains("feature.transition")).unwrap().trim();
     let line = line.replacen("aop", binary(), 1);
     shown(&project, &line);
@@ -680,7 +722,7 @@ fn whoever_leaves_a_note_where_no_turn_is_due_is_told_so_and_how_one_comes() {
 fn a_log_that_is_followed_from_beyond_its_end_is_refused() {
     let project = Project::with_feature();
     let error = project.run(&["log", "--follow", "--after", "99"]).refused("invalid_argument", 2);
-    assert_eq!(error["message"], "--after 99 lies after the last event, which is 1");
+    assert_eq!(error["message"], "--after 99 is past the last event (1)");
     assert_eq!(error["details"]["last_seq"], 1);
     assert!(screen(&project, "log --after 99").contains("Nothing happened after event 99."));
 }
@@ -735,7 +777,10 @@ fn a_run_that_is_given_a_feature_that_failed_says_so_and_how_to_go_on() {
     project.run(&["features", "create", "--feature-id", "shop", "--title", "T", "--spec", "shop.md"]).data();
     project.run(&["cancel", "--feature-id", "shop"]).data();
     let seen = screen(&project, "run shop.md");
-    assert!(seen.contains("failed") && seen.contains("under another file name is a new feature"), "{seen}");
+    assert!(
+        seen.contains("failed") && seen.contains("run the specification under another file name."),
+        "{seen}"
+    );
     assert!(!seen.contains("Nothing is left to do"), "{seen}");
 }
 

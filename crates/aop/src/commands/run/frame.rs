@@ -3,8 +3,9 @@
 
 use crate::commands::status::coloured;
 use crate::output::live::AIRY;
+use crate::output::question::to_answer;
 use crate::output::style::{bold, clean, cyan, dim, green, yellow};
-use crate::output::table::{and_more, cut, fit_into, seen, table, widths};
+use crate::output::table::{Listed, and_more, cut, fit_into, seen, table, widths};
 use crate::output::when::relative;
 use crate::output::wrap::wrapped;
 use aop_kernel::feature::FeatureRecord;
@@ -19,6 +20,10 @@ pub(super) struct Picture {
     pub(super) features: Vec<FeatureRecord>,
     /// Open questions, oldest first.
     pub(super) questions: Vec<Question>,
+    /// How many there are open, with those that are not among these.
+    pub(super) open: usize,
+    /// Whether there are more than were counted.
+    pub(super) uncounted: bool,
     /// What each worker said last.
     pub(super) said: BTreeMap<FeatureId, String>,
     /// How a command elsewhere has to name the project, where it would not be found from this folder.
@@ -66,7 +71,9 @@ impl Picture {
         lines.extend(questions);
         lines.extend(std::iter::repeat_n(String::new(), gap));
         let answer = if way == Way::Key && !self.questions.is_empty() { "a answers · " } else { "" };
-        lines.push(dim(&format!("{answer}Ctrl-C stops; the next `aop run` goes on from here")));
+        // A command that would not find the project from here is of no use to anybody.
+        let on = if self.elsewhere.is_some() { "" } else { "; `aop run` continues" };
+        lines.push(dim(&format!("{answer}Ctrl-C stops{on}")));
         lines
     }
 
@@ -86,9 +93,11 @@ impl Picture {
             lines.extend(asked);
             shown += 1;
         }
-        let more = self.questions.len() - shown;
+        let more = self.open.max(self.questions.len()) - shown;
         if more > 0 && lines.len() < left {
-            lines.push(yellow(&format!("… and {more} more (`aop questions` lists all)")));
+            let than = if self.uncounted { "more than " } else { "" };
+            let all = if self.elsewhere.is_some() { "" } else { " (`aop questions` lists all)" };
+            lines.push(yellow(&format!("… and {than}{more} more{all}")));
         }
         lines.truncate(left);
         lines
@@ -124,7 +133,8 @@ impl Picture {
         let mut lines = vec![String::new(); gap];
         lines.extend(table(HEADER, &rows).lines().map(str::to_owned));
         if hidden > 0 {
-            lines.push(and_more(hidden));
+            let all = if self.elsewhere.is_some() { Listed::Nowhere } else { Listed::ByStatus };
+            lines.push(and_more(hidden, all));
         }
         if !below.is_empty() {
             lines.extend(std::iter::repeat_n(String::new(), gap));
@@ -136,12 +146,18 @@ impl Picture {
     /// What a worker said last, or what to do next.
     fn remark(&self, feature: &FeatureRecord) -> String {
         let remark = match feature.activity_state {
-            ActivityState::Working => self.said.get(&feature.feature_id).cloned(),
+            ActivityState::Working => self.said.get(&feature.feature_id).map(|said| prose(said).to_owned()),
             ActivityState::Blocked | ActivityState::Done => feature.status_reason.clone(),
             ActivityState::WaitingInput | ActivityState::Idle => None,
         };
         clean(&aop_kernel::log::one_line(&remark.unwrap_or_default()))
     }
+}
+
+/// What a worker said to people: without the JSON that it ends with, which is for this program.
+fn prose(said: &str) -> &str {
+    let end = [said.find("{\""), said.find("```json")].into_iter().flatten().min();
+    said[..end.unwrap_or(said.len())].trim_end()
 }
 
 /// The cells of a feature before its remark.
@@ -192,20 +208,17 @@ fn head(question: &Question, columns: usize) -> String {
 fn asked(question: &Question, columns: usize, way: Way, elsewhere: Option<&str>) -> Vec<String> {
     let head = head(question, columns);
     let prompt = format!("  {}", clean(&cut(&question.asked.prompt, columns.saturating_sub(4))));
-    let short = elsewhere.map_or("aop answer".to_owned(), |root| format!("aop --project {root} answer"));
-    let whole =
-        format!("{short} --feature-id {} --question-id {} --answer …", question.feature_id, question.id);
-    // Half a command is of no use to anybody; the short one walks through all that waits.
-    let fits = |line: &dyn Fn(&str) -> String| {
-        Some(line(&whole)).filter(|line| seen(line) < columns).unwrap_or_else(|| line(&short))
-    };
-    let key = |command: &str| {
-        format!("  {} {}", bold("press a"), dim(&format!("here, or `{command}` in another terminal")))
-    };
+    let aop = elsewhere.map_or("aop".to_owned(), |root| format!("aop --project {root}"));
+    let (feature, id) = (question.feature_id.as_str(), question.id.as_str());
+    let commands =
+        [format!("{aop}{}", to_answer(feature, id).trim_start_matches("aop")), format!("{aop} answer {id}")];
+    // Half a command is of no use to anybody; the shortest walks through all that waits.
+    let fits = |command: &String| 2 + seen(command) < columns;
+    let command = commands.into_iter().find(fits).unwrap_or_else(|| format!("{aop} answer"));
     let how = match way {
-        Way::Key => Some(fits(&key)),
-        Way::Command => Some(fits(&|command| format!("  {command}  {}", dim("in another terminal")))),
-        Way::Nothing => None,
+        Way::Key => vec![format!("  {}, or in another terminal:", bold("press a")), format!("  {command}")],
+        Way::Command => vec![format!("  {command}  {}", dim("in another terminal"))],
+        Way::Nothing => Vec::new(),
     };
     [head, prompt].into_iter().chain(how).collect()
 }
@@ -272,7 +285,7 @@ mod tests {
                 let question = lines.iter().any(|line| line.contains("Which one?"));
                 assert_eq!(question, waiting > 0 && rows > 3, "{rows}: {lines:#?}");
                 let row = lines.iter().any(|line| line.contains("f00"));
-                assert!(row || count == 0 || rows < 9, "{rows}: {lines:#?}");
+                assert!(row || count == 0 || rows < 10, "{rows}: {lines:#?}");
             }
         }
     }
@@ -294,13 +307,59 @@ mod tests {
     }
 
     #[test]
-    fn the_view_says_where_its_key_and_where_a_command_is_typed() {
-        let told = |columns| asked(&question("shop"), columns, Way::Key, None)[2].clone();
-        assert_eq!(told(80), "  press a here, or `aop answer` in another terminal");
-        assert!(
-            told(140).contains("or `aop answer --feature-id shop --question-id q_01JA0000000000000000000000")
+    fn the_view_says_where_its_key_and_where_a_command_is_typed_which_stands_whole() {
+        let id = "q_01JA0000000000000000000000";
+        let told = |columns, elsewhere| {
+            let lines = asked(&question("shop"), columns, Way::Key, elsewhere);
+            assert_eq!(lines[2], "  press a, or in another terminal:");
+            assert!(lines.len() == 4 && seen(&lines[3]) < columns.max(30), "{lines:#?}");
+            lines[3].trim().to_owned()
+        };
+        assert_eq!(told(80, None), format!("aop answer --feature-id shop --question-id {id}"));
+        assert_eq!(told(60, None), format!("aop answer {id}"));
+        assert_eq!(told(30, None), "aop answer");
+        assert_eq!(told(80, Some("/tmp/demo")), format!("aop --project /tmp/demo answer {id}"));
+        let second = asked(&question("shop"), 80, Way::Command, None);
+        assert!(second.len() == 3 && second[2].starts_with("  aop answer --feature-id shop"), "{second:#?}");
+    }
+
+    #[test]
+    fn the_questions_that_are_not_shown_are_counted_however_many_were_read() {
+        let questions = (0..20).map(|n| question(&format!("q{n}"))).collect();
+        let mut picture = Picture { questions, open: 30, ..Picture::default() };
+        let told = |picture: &Picture| {
+            let lines = picture.lines((80, 40), 0, Way::Key);
+            lines.into_iter().find(|line| line.starts_with("… and ")).unwrap()
+        };
+        assert_eq!(told(&picture), "… and 28 more (`aop questions` lists all)");
+        picture.uncounted = true;
+        assert_eq!(told(&picture), "… and more than 28 more (`aop questions` lists all)");
+    }
+
+    #[test]
+    fn no_command_is_shown_that_would_not_find_the_project() {
+        let features = (0..40).map(|n| feature(&format!("f{n:02}"), "ready_to_merge")).collect();
+        let questions = (0..5).map(|n| question(&format!("q{n}"))).collect();
+        let mut picture = Picture { features, questions, ..Picture::default() };
+        assert_eq!(
+            picture.lines((80, 24), 0, Way::Key).last().unwrap(),
+            "a answers · Ctrl-C stops; `aop run` continues"
         );
-        let far = asked(&question("shop"), 80, Way::Key, Some("/tmp/demo"))[2].clone();
-        assert_eq!(far, "  press a here, or `aop --project /tmp/demo answer` in another terminal");
+        picture.elsewhere = Some("/tmp/demo".to_owned());
+        let lines = picture.lines((80, 24), 0, Way::Key);
+        assert_eq!(lines.last().unwrap(), "a answers · Ctrl-C stops");
+        assert!(!lines.iter().any(|line| line.contains("`aop ")), "{lines:#?}");
+    }
+
+    #[test]
+    fn what_a_worker_says_to_this_program_is_not_shown_to_people() {
+        for (said, shown) in [
+            ("Done. {\"summary\": 1", "Done."),
+            ("I use {id} here", "I use {id} here"),
+            ("{\"outcome\"", ""),
+            ("Here it is: ```json {", "Here it is:"),
+        ] {
+            assert_eq!(prose(said), shown);
+        }
     }
 }

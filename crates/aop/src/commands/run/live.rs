@@ -4,7 +4,7 @@
 use super::frame::{Picture, Way};
 use super::keys::{Keys, Wish};
 use super::{Answers, Rest, leave};
-use crate::commands::status::overview;
+use crate::commands::status::{Prompts, overview};
 use crate::output::live::{Painter, give_back};
 use crate::output::question::{above_prompt, too_late};
 use crate::output::style::{bold, clean, dim, yellow};
@@ -21,12 +21,13 @@ use aop_kernel::status::{Held, Status};
 use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::work::TurnEnd;
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{EventPage, FeaturePage, QuestionPage, Service, Store};
+use aop_store::{EventPage, FeaturePage, Inbox, QuestionPage, Service, Store};
 use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
 use crossterm::event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
@@ -46,6 +47,7 @@ const SHOWN_QUESTIONS: usize = 20;
 
 /// The view.
 pub(crate) struct Live {
+    store: Arc<dyn Store>,
     messages: Sender<Message>,
     stop: watch::Sender<bool>,
     feeder: JoinHandle<()>,
@@ -91,6 +93,7 @@ impl Live {
         let feeder =
             tokio::spawn(feed(watched.service.clone(), watched.after, messages.clone(), notices, rest));
         let stopped = watched.stop.subscribe();
+        let store = Arc::clone(&watched.service.store);
         let view = View {
             service: watched.service.clone(),
             runtime: Handle::current(),
@@ -107,7 +110,7 @@ impl Live {
             say(&title);
             view.run(&inbox);
         });
-        Live { messages, stop, feeder, stopped, ended }
+        Live { store, messages, stop, feeder, stopped, ended }
     }
 
     /// Shows the rest and gives the terminal back.
@@ -133,10 +136,18 @@ impl Live {
             let features: Vec<_> = end.features.iter().map(|feature| json!(feature)).collect();
             say(&match features.is_empty() {
                 true => format!("Nothing is left to do. {} adds a feature.", bold("`aop run SPEC.md`")),
-                false => overview(&features, end.reason == Reason::TakenOver),
+                false => {
+                    let prompts = match rest {
+                        Rest::Shown => Prompts::of(self.store.as_ref(), &features).await,
+                        Rest::Dropped => Prompts::default(),
+                    };
+                    overview(&features, &prompts, end.reason == Reason::TakenOver)
+                }
             });
             if end.features.iter().any(|feature| feature.status == Status::Failed) {
-                say("\nWhat failed stays so; its specification under another file name is a new feature.");
+                say(
+                    "\nA failed feature stays failed. To start over, run the specification under another file name.",
+                );
             }
         }
     }
@@ -215,8 +226,9 @@ async fn show(
         limit: SHOWN_QUESTIONS,
     };
     let questions = store.questions(page).await?;
+    let Inbox { total: open, more: uncounted, .. } = store.inbox(0, 0).await?;
     let features = known.features.values().cloned().collect();
-    let picture = Picture { features, questions, ..Picture::default() };
+    let picture = Picture { features, questions, open, uncounted, ..Picture::default() };
     let _ = messages.send(Message::State(Box::new(picture)));
     Ok(())
 }
@@ -385,7 +397,8 @@ impl View {
                 leave();
             }
             Some(Wish::Stop) => {
-                above.push(dim("stopping; the next `aop run` goes on from here"));
+                let on = if self.picture.elsewhere.is_some() { "" } else { "; `aop run` continues" };
+                above.push(dim(&format!("stopping{on}")));
                 self.stop.send_replace(true);
             }
             Some(Wish::Answer) => {
@@ -442,6 +455,7 @@ impl View {
             }
         }
         self.picture.questions.retain(|other| other.id != question.id);
+        self.picture.open = self.picture.open.saturating_sub(1);
     }
 
     /// Shows the form while its question is open. `None` when the run is stopped meanwhile.

@@ -9,12 +9,15 @@ use crate::output::table::{cut, fitting};
 use crate::output::when::relative;
 use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session};
+use aop_kernel::question::{Question, QuestionStatus};
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::Tool;
+use aop_kernel::tools::{QuestionFilter, Tool};
 use aop_kernel::{Envelope, Refusal};
+use aop_store::{Inbox, QuestionPage, Store};
 use aop_supervisor::AtWork;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Show where every feature stands and what waits for a human
 #[derive(Debug, clap::Args)]
@@ -37,7 +40,8 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
         return watch::run(&session, screen, args.all);
     }
     let (features, work) = look(&session, &json!({"all": args.all}))?;
-    let mut text = overview(&features, work.anybody);
+    let prompts = session.wait(Prompts::of(session.store(), &features));
+    let mut text = overview(&features, &prompts, work.anybody);
     let notes = notes(&session, &features, work.anybody)?;
     for note in notes.into_iter().chain(runners::line(&work)) {
         text.push_str(&format!("\n\n{note}"));
@@ -59,7 +63,7 @@ pub(super) fn look(session: &Session, which: &Value) -> Result<(Vec<Value>, AtWo
 fn notes(session: &Session, features: &[Value], at_work: bool) -> Result<Vec<String>, Refusal> {
     let mut notes = Vec::new();
     if !at_work && features.iter().any(is_in_work) {
-        notes.push(format!("No run is at work: {} goes on.", bold("`aop run`")));
+        notes.push(format!("No run is active; start one with {}.", bold("`aop run`")));
     }
     // Their number alone: there may be very many of them.
     let inbox = session.wait(session.store().inbox(0, 0))?;
@@ -92,11 +96,11 @@ const HEADER: &[&str] = &["FEATURE", "STATUS", "SINCE", "TITLE", "WAITS FOR"];
 const TITLE: usize = 3;
 
 /// Features as a table, and the commands that answer what they wait for.
-pub(crate) fn overview(features: &[Value], at_work: bool) -> String {
+pub(crate) fn overview(features: &[Value], prompts: &Prompts, at_work: bool) -> String {
     if features.is_empty() {
         return none_yet();
     }
-    let rows: Vec<Vec<String>> = features.iter().map(|feature| row(feature, "see below")).collect();
+    let rows: Vec<Vec<String>> = features.iter().map(|feature| row(feature, prompts, "see below")).collect();
     let mut text = fitting(HEADER, &rows, Some(TITLE));
     let stuck = features.iter().filter(|feature| is_stuck(feature));
     for part in waits(features).into_iter().chain(stuck.map(|feature| stands_still(feature, at_work))) {
@@ -118,13 +122,41 @@ fn field(feature: &Value, key: &str) -> String {
     feature[key].as_str().map(clean).unwrap_or_default()
 }
 
+/// What the open questions ask, by their ids.
+#[derive(Default)]
+pub(crate) struct Prompts(BTreeMap<String, String>);
+
+impl Prompts {
+    /// Those of the features that wait, the oldest questions first, and no more than are counted. What cannot be read is
+    /// shown by its id.
+    pub(crate) async fn of(store: &dyn Store, features: &[Value]) -> Self {
+        if !features.iter().any(has_open_question) {
+            return Prompts::default();
+        }
+        let filter = QuestionFilter::Only(QuestionStatus::Open);
+        let page = QuestionPage { feature: None, filter, after: None, limit: Inbox::COUNTED };
+        let questions = store.questions(page).await.unwrap_or_default();
+        let prompt = |question: Question| (question.id.to_string(), question.asked.prompt.clone());
+        Prompts(questions.into_iter().map(prompt).collect())
+    }
+}
+
+/// How much of a question stands in the table; the whole of it is put by `aop answer`.
+const PROMPT: usize = 60;
+
 /// The cells of a feature, with where it is said why it stands still.
-fn row(feature: &Value, reason: &str) -> Vec<String> {
-    let waits = feature["open_question_id"].as_str().map(yellow);
-    let why = waits.unwrap_or_else(|| match is_stuck(feature) {
-        true => dim(reason),
-        false => dim(&cut(&field(feature, "status_reason"), 80)),
-    });
+fn row(feature: &Value, prompts: &Prompts, reason: &str) -> Vec<String> {
+    let asked = |id: &str| {
+        let prompt = prompts.0.get(id).map_or(id, String::as_str);
+        yellow(&cut(&clean(prompt), PROMPT))
+    };
+    let why = match (feature["open_question_id"].as_str(), feature["status"].as_str()) {
+        (Some(id), _) => asked(id),
+        (None, _) if is_stuck(feature) => dim(reason),
+        // Of other statuses the reason says how they came about, and nothing that is waited for.
+        (None, Some("ready_to_merge")) => dim(&cut(&field(feature, "status_reason"), 80)),
+        (None, _) => String::new(),
+    };
     let since = feature["status_since"].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default();
     let title = cut(&field(feature, "title"), 40);
     vec![bold(&field(feature, "feature_id")), coloured(&field(feature, "status")), dim(&since), title, why]
@@ -222,7 +254,22 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_that_a_run_works_on_a_lone_question() {
+    fn a_feature_that_waits_shows_the_question_and_one_that_works_nothing_to_wait_for() {
+        let prompts = super::Prompts([("q".to_owned(), "Which\none?".to_owned())].into());
+        let why = |status: &str, question: Option<&str>| {
+            let feature = json!({"feature_id": "shop", "status": status, "status_reason": "sent back by retry",
+                "open_question_id": question});
+            super::row(&feature, &prompts, "see below").pop().unwrap()
+        };
+        assert_eq!(why("awaiting_input", Some("q")), "Which one?");
+        assert_eq!(why("awaiting_input", Some("q_unread")), "q_unread");
+        assert_eq!(why("building", None), "");
+        assert_eq!(why("blocked", None), "see below");
+        assert_eq!(why("ready_to_merge", None), "sent back by retry");
+    }
+
+    #[test]
+    fn nobody_is_told_that_a_run_works_on_a_one_off_question() {
         let reason = "question q expired without an answer; ask it again: `aop reopen --feature-id ask-1`";
         let lone =
             json!({"feature_id": "ask-1", "status": "blocked", "status_reason": reason, "adhoc": true});

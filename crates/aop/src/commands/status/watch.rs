@@ -1,16 +1,19 @@
 //! `aop status --watch`: the features after every commit; those that follow each other closely are shown as one. What does
 //! not fit on the terminal is counted, and what needs a person is shown before anything else.
 
-use super::{HEADER, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, waits};
+use super::{HEADER, Prompts, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, waits};
 use crate::output::live::{AIRY, Painter, give_back};
 use crate::output::style::dim;
-use crate::output::table::{and_more, fit_into, within};
+use crate::output::table::{Listed, and_more, fit_into, within};
 use crate::output::voice::Voice;
 use crate::output::wrap::wrapped;
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print_json, reader_gone};
 use crate::project::Session;
+use crate::prompt;
+use crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use serde_json::{Value, json};
 use std::time::Duration;
+use tokio::sync::mpsc;
 use tokio::sync::watch::Receiver;
 
 /// Commits that follow each other this closely are one picture.
@@ -21,8 +24,8 @@ pub(super) fn run(session: &Session, screen: &Screen, all: bool) -> CommandResul
     let voice = Voice::start();
     let mut painter = None;
     let ended = watch(session, screen, all, &voice, &mut painter);
-    // The painter gives the terminal back, unless it waits for one that nobody reads.
-    if !session.say_last(&voice, move || drop(painter)) {
+    // The painter leaves its last picture and gives the terminal back, unless it waits for one that nobody reads.
+    if !session.say_last(&voice, move || painter.map_or((), Painter::leave)) {
         give_back();
     }
     ended
@@ -36,6 +39,8 @@ fn watch(
     painter: &mut Option<Painter>,
 ) -> CommandResult {
     let mut interrupts = session.notice_interrupts()?;
+    let mut quit = (screen.is_text() && prompt::possible()).then(Quit::listen);
+    let keys = quit.is_some();
     let mut changes = session.store().changes();
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
@@ -44,7 +49,10 @@ fn watch(
         let at_work = work.anybody;
         let shown = if screen.is_text() {
             let (notes, painter) = (notes(session, &features, at_work)?, painter.take());
-            voice.say(move || Some(paint(painter, &features, at_work, &notes)))
+            let prompts = session.wait(Prompts::of(session.store(), &features));
+            voice.say(move || {
+                Some(paint(painter, keys, &Picture { features: &features, prompts, at_work, notes }))
+            })
         } else {
             let line = json!({"features": features, "at_work": at_work}).to_string();
             voice.say(move || {
@@ -64,14 +72,15 @@ fn watch(
         let waited = session.wait_patiently(&mut interrupts, async {
             tokio::select! {
                 // Either way the features are looked at again.
-                _ = tokio::time::timeout(patience, committed(&mut changes)) => true,
-                () = reader_gone() => false,
+                _ = tokio::time::timeout(patience, committed(&mut changes)) => Waited::Look,
+                () = reader_gone() => Waited::Quit,
+                waited = Quit::pressed(&mut quit) => waited,
             }
         });
         match waited {
-            None => return Ok(Reply::printed().exit(INTERRUPTED)),
-            Some(false) => return Ok(Reply::printed()),
-            Some(true) => {}
+            None | Some(Waited::Interrupted) => return Ok(Reply::printed().exit(INTERRUPTED)),
+            Some(Waited::Quit) => return Ok(Reply::printed()),
+            Some(Waited::Look) => {}
         }
     }
 }
@@ -83,33 +92,98 @@ async fn committed(changes: &mut Receiver<u64>) {
     tokio::time::sleep(CLOSELY).await;
 }
 
+/// What the wait for a commit ended with.
+enum Waited {
+    /// The features are looked at again.
+    Look,
+    /// Somebody has seen enough.
+    Quit,
+    Interrupted,
+}
+
+/// Keys, read on a thread of their own: Ctrl-C is one of them while the painter has the terminal, and would leave its mark
+/// below the table otherwise.
+struct Quit(mpsc::UnboundedReceiver<Waited>);
+
+impl Quit {
+    /// How soon the thread notices that nobody wants to know any more.
+    const PULSE: Duration = Duration::from_millis(50);
+
+    fn listen() -> Self {
+        let (told, heard) = mpsc::unbounded_channel();
+        std::thread::spawn(move || {
+            while !told.is_closed() {
+                let pressed = match event::poll(Quit::PULSE) {
+                    Ok(false) => continue,
+                    Ok(true) => event::read(),
+                    Err(error) => Err(error),
+                };
+                // A terminal that is gone presses nothing more; its end is noticed elsewhere.
+                let Ok(pressed) = pressed else { return };
+                if let Some(waited) = meaning(&pressed) {
+                    let _ = told.send(waited);
+                }
+            }
+        });
+        Quit(heard)
+    }
+
+    /// Waits for a key that ends it; for ever, where none is read.
+    async fn pressed(quit: &mut Option<Quit>) -> Waited {
+        match quit {
+            Some(Quit(heard)) => match heard.recv().await {
+                Some(waited) => waited,
+                None => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// What an event of the terminal means.
+fn meaning(pressed: &Event) -> Option<Waited> {
+    match pressed {
+        Event::Key(key) if key.kind == KeyEventKind::Press => match (key.code, key.modifiers) {
+            (KeyCode::Char('c'), KeyModifiers::CONTROL) => Some(Waited::Interrupted),
+            (KeyCode::Char('q' | 'Q'), _) => Some(Waited::Quit),
+            _ => None,
+        },
+        Event::Resize(..) => Some(Waited::Look),
+        Event::Key(_) | Event::Mouse(_) | Event::Paste(_) | Event::FocusGained | Event::FocusLost => None,
+    }
+}
+
+/// What is shown.
+struct Picture<'a> {
+    features: &'a [Value],
+    prompts: Prompts,
+    at_work: bool,
+    notes: Vec<String>,
+}
+
 /// Paints, and takes the terminal for that the first time.
-fn paint(painter: Option<Painter>, features: &[Value], at_work: bool, notes: &[String]) -> Painter {
-    let mut painter = painter.unwrap_or_else(|| Painter::start(false));
-    painter.paint(&[], &lines(features, at_work, notes, painter.size()));
+fn paint(painter: Option<Painter>, keys: bool, picture: &Picture<'_>) -> Painter {
+    let mut painter = painter.unwrap_or_else(|| Painter::start(keys));
+    let leave = if keys { "q or Ctrl-C quits" } else { "Ctrl-C quits" };
+    painter.paint(&[], &lines(picture, leave, painter.size()));
     painter
 }
 
 /// The lines for a terminal of this size, never more than it has beside the cursor's own. What waits is summed up below
 /// the table, which gives way to that.
-fn lines(
-    features: &[Value],
-    at_work: bool,
-    notes: &[String],
-    (columns, rows): (usize, usize),
-) -> Vec<String> {
+fn lines(picture: &Picture<'_>, leave: &str, (columns, rows): (usize, usize)) -> Vec<String> {
+    let Picture { features, notes, .. } = picture;
     // Nothing is painted in the last column.
     let columns = columns.saturating_sub(1);
     let left = rows.saturating_sub(1);
     let gap = usize::from(left >= AIRY);
-    let leave = dim("Ctrl-C leaves");
     let notes: Vec<String> =
-        waits(features).into_iter().chain(notes.iter().cloned()).chain([leave]).collect();
+        waits(features).into_iter().chain(notes.iter().cloned()).chain([dim(leave)]).collect();
     let mut end: Vec<String> = notes.iter().flat_map(|note| paragraph(note, columns, gap)).collect();
     end.truncate(left);
     let mut lines = match features {
         [] => paragraph(&super::none_yet(), columns, 0),
-        features => work(features, at_work, columns, left - end.len(), gap),
+        _ => work(picture, columns, left - end.len(), gap),
     };
     lines.truncate(left - end.len());
     lines.extend(end);
@@ -117,8 +191,8 @@ fn lines(
 }
 
 /// The table, and below it why something stands still.
-fn work(features: &[Value], at_work: bool, columns: usize, left: usize, gap: usize) -> Vec<String> {
-    let mut features: Vec<&Value> = features.iter().collect();
+fn work(picture: &Picture<'_>, columns: usize, left: usize, gap: usize) -> Vec<String> {
+    let mut features: Vec<&Value> = picture.features.iter().collect();
     features.sort_by_key(|feature| urgency(feature));
     let total = features.len();
     // No more of them can be seen; there may be thousands.
@@ -134,10 +208,11 @@ fn work(features: &[Value], at_work: bool, columns: usize, left: usize, gap: usi
             let is_told = is_stuck(feature) && untold > 0;
             if is_told {
                 untold -= 1;
-                reasons.extend(paragraph(&stands_still(feature, at_work), columns, gap));
+                reasons.extend(paragraph(&stands_still(feature, picture.at_work), columns, gap));
                 needed = if place < urgent { needed } else { total };
             }
-            rows.push(row(feature, if is_told { "see below" } else { "see `aop status`" }));
+            let reason = if is_told { "see below" } else { "see `aop status`" };
+            rows.push(row(feature, &picture.prompts, reason));
         }
         let room = left.saturating_sub(1 + reasons.len());
         let table = within(columns, HEADER, &rows, Some(TITLE));
@@ -148,7 +223,7 @@ fn work(features: &[Value], at_work: bool, columns: usize, left: usize, gap: usi
         }
         let mut lines: Vec<String> =
             table.iter().take(1 + shown).flat_map(|row| row.lines()).map(str::to_owned).collect();
-        lines.extend((shown < total).then(|| and_more(total - shown)));
+        lines.extend((shown < total).then(|| and_more(total - shown, Listed::ByStatus)));
         lines.extend(reasons);
         return lines;
     }
@@ -195,9 +270,11 @@ mod tests {
     #[test]
     fn what_waits_stands_first_the_rest_is_counted_and_the_summary_stays() {
         let features = thirty(&[("stuck", "blocked"), ("late", "awaiting_input")]);
-        let lines = lines(&features, true, &[], (80, 24));
+        let prompts = Prompts([(QUESTION.to_owned(), "Which one?".to_owned())].into());
+        let picture = Picture { features: &features, prompts, at_work: true, notes: Vec::new() };
+        let lines = lines(&picture, "q or Ctrl-C quits", (80, 24));
         assert_eq!(lines.len(), 23, "{lines:#?}");
-        assert!(lines[1].starts_with("late ") && lines[1].ends_with(QUESTION), "{lines:#?}");
+        assert!(lines[1].starts_with("late ") && lines[1].ends_with("Which one?"), "{lines:#?}");
         assert!(lines[2].starts_with("stuck ") && lines[2].ends_with("see below"), "{lines:#?}");
         let shown = lines.iter().filter(|line| line.contains(" planning ")).count();
         let rest = [
@@ -208,7 +285,7 @@ mod tests {
             "",
             "1 feature waits for an answer: `aop answer`",
             "",
-            "Ctrl-C leaves",
+            "q or Ctrl-C quits",
         ];
         assert_eq!(lines[lines.len() - rest.len()..], rest);
     }
@@ -225,12 +302,9 @@ mod tests {
             [3, 4, 7, 10, 14, 15, 24, 39].iter().flat_map(|rows| [(40, *rows), (80, *rows), (120, *rows)])
         {
             for features in &sets {
-                let lines = lines(
-                    features,
-                    false,
-                    &["No run is at work: `aop run` goes on.".into()],
-                    (columns, rows),
-                );
+                let notes = vec!["No run is active; start one with `aop run`.".into()];
+                let picture = Picture { features, prompts: Prompts::default(), at_work: false, notes };
+                let lines = lines(&picture, "q or Ctrl-C quits", (columns, rows));
                 assert!(lines.len() < rows, "{columns}x{rows}: {lines:#?}");
                 let fits = |line: &String| seen(line) < columns.max(60);
                 assert!(lines.iter().all(fits), "{columns}x{rows}: {lines:#?}");
