@@ -1,4 +1,7 @@
-//! Numbers on the command line: what is none is told what to write.
+//! Numbers and times on the command line: what is none is told what to write.
+
+use aop_kernel::Refusal;
+use aop_kernel::ids::quoted;
 
 /// Reads a whole number that is not below `least`.
 pub(crate) fn at_least<N>(least: i128) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static
@@ -15,6 +18,29 @@ where
     }
 }
 
+/// Reads how long something lasts, in milliseconds: "90s", "15m", "1h 30m", "10d".
+pub(crate) fn lasting(option: &str, text: &str, hint: &str) -> Result<u64, Refusal> {
+    let wrong = || {
+        Refusal::invalid_argument(format!("--{option} {} is not a time", quoted(text)))
+            .hint(format!("write it like 90s, 15m, 2h, 10d or '1h 30m'{hint}"))
+            .fact("argument", option)
+    };
+    millis(text).filter(|ms| *ms > 0).ok_or_else(wrong)
+}
+
+fn millis(text: &str) -> Option<u64> {
+    let clock = |text: &str| {
+        let duration: jiff::SignedDuration = text.parse().ok()?;
+        u64::try_from(duration.as_millis()).ok()
+    };
+    // Days are no time of a clock, and here they are 24 hours.
+    let days = text.split_once('d').and_then(|(days, rest)| Some((days.trim().parse::<u64>().ok()?, rest)));
+    let Some((days, rest)) = days else { return clock(text) };
+    let rest = ["ays", "ay", ""].iter().find_map(|end| rest.strip_prefix(end)).unwrap_or(rest).trim();
+    let rest = if rest.is_empty() { 0 } else { clock(rest)? };
+    days.checked_mul(24 * 60 * 60 * 1_000)?.checked_add(rest)
+}
+
 /// Reads milliseconds; a variable that is set to nothing is not set.
 pub(crate) fn millis_or(unset: u64) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
     move |text| if text.is_empty() { Ok(unset) } else { at_least(0)(text) }
@@ -29,6 +55,28 @@ mod tests {
         let millis = millis_or(50);
         assert_eq!((millis(""), millis("0")), (Ok(50), Ok(0)));
         assert_eq!(millis("soon"), Err("write a whole number, 0 or more".to_owned()));
+    }
+
+    #[test]
+    fn times_are_written_as_people_write_them_days_too() {
+        let lasting = |text: &str| lasting("timeout", text, "");
+        for (text, seconds) in [
+            ("90s", 90),
+            ("15m", 900),
+            ("1h 30m", 5_400),
+            ("10 seconds", 10),
+            ("10d", 864_000),
+            ("1 day", 86_400),
+            ("2 days 12h", 216_000),
+            ("1d12h", 129_600),
+        ] {
+            assert_eq!(lasting(text).unwrap(), seconds * 1_000, "{text}");
+        }
+        for bad in ["", "soon", "0s", "0d", "-5m", "-1d", "15", "10dx", "d", "99999999999999d"] {
+            let refusal = lasting(bad).unwrap_err();
+            assert_eq!(refusal.facts["argument"], "timeout", "{bad}");
+            assert!(refusal.hint.contains("10d"), "{}", refusal.hint);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::spec::load;
 use crate::asking::{Asking, Closed, Waited, again, put};
 use crate::cli::Global;
+use crate::number::lasting;
 use crate::output::question::{card, shown};
 use crate::output::style::{bold, red};
 use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, talk};
@@ -26,7 +27,7 @@ Exit codes: 0 answered, 3 expired or withdrawn, 130 interrupted. Interrupted and
 pub(crate) struct AskArgs {
     /// The question
     prompt: String,
-    /// A choice; give it once for each
+    /// A choice; repeatable
     #[arg(long, value_name = "CHOICE")]
     choice: Vec<String>,
     /// Also take text that is not one of the choices
@@ -38,7 +39,7 @@ pub(crate) struct AskArgs {
     /// The feature that waits meanwhile (default: one made for this question)
     #[arg(long)]
     feature_id: Option<String>,
-    /// How long to wait, for instance 90s, 15m or 2h; never longer than the policy says
+    /// How long to wait, for instance 90s, 15m or 2d; never longer than the policy says
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
     /// clarification, permission_override, external_decision or risk_ack
@@ -55,7 +56,7 @@ pub(crate) struct AskArgs {
 /// Asks, waits, prints.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
-    let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
+    let timeout_ms = args.timeout.as_deref().map(timeout).transpose()?;
     let spec =
         args.spec.as_ref().map(|path| load(path, "a question spec", QuestionSpec::parse)).transpose()?;
     if let Some(reason) = against_choices(&args.choice).filter(|_| !args.choice.is_empty()) {
@@ -132,28 +133,9 @@ fn data(question: Option<&Question>, answer: Option<&Value>, operation: &Operati
     })
 }
 
-/// "90s", "15m", "2h", "1h 30m" as milliseconds.
-pub(crate) fn milliseconds(text: &str) -> Result<u64, Refusal> {
-    let wrong = || {
-        Refusal::invalid_argument(format!("--timeout {} is not a time", aop_kernel::ids::quoted(text)))
-            .hint("write it like 90s, 15m, 2h or '1h 30m'; leave it out and set timeout_ms to 0 in aop.yaml (policy.execution.human_input) to wait for ever")
-            .fact("argument", "timeout")
-    };
-    let duration: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
-    u64::try_from(duration.as_millis()).ok().filter(|ms| *ms > 0).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timeouts_are_written_as_people_write_them() {
-        assert_eq!(milliseconds("90s").unwrap(), 90_000);
-        assert_eq!(milliseconds("15m").unwrap(), 900_000);
-        assert_eq!(milliseconds("1h 30m").unwrap(), 5_400_000);
-        for bad in ["", "soon", "0s", "-5m", "15"] {
-            assert!(milliseconds(bad).is_err(), "{bad}");
-        }
-    }
+/// How long a question waits at most, in milliseconds.
+pub(crate) fn timeout(text: &str) -> Result<u64, Refusal> {
+    let forever =
+        "; leave it out and set timeout_ms to 0 in aop.yaml (policy.execution.human_input) to wait forever";
+    lasting("timeout", text, forever)
 }

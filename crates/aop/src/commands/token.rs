@@ -1,13 +1,13 @@
 //! `aop token create|list|revoke`: who may come in through `aop serve`.
 
-use super::ask::milliseconds;
 use super::tool::parse_role;
 use crate::cli::Global;
+use crate::number::lasting;
 use crate::output::style::{bold, clean, dim};
 use crate::output::table::fitting;
 use crate::output::{CommandResult, Reply};
 use crate::project::{Project, Session};
-use aop_kernel::ids::{FeatureId, quoted};
+use aop_kernel::ids::FeatureId;
 use aop_kernel::{Envelope, Refusal};
 use aop_server::tokens::{self, NewToken, TokenKind, TokenRecord};
 use clap::Subcommand;
@@ -35,7 +35,7 @@ enum TokenCommand {
         /// Whose it is; an operator's answers are signed with it
         #[arg(long)]
         name: Option<String>,
-        /// The only feature an agent may ask for and read (without: only lone questions over MCP)
+        /// The only feature an agent may ask for and read (without: only one-off questions over MCP)
         #[arg(long)]
         feature_id: Option<String>,
         /// An agent's role: planner, builder or qa
@@ -66,7 +66,7 @@ pub(crate) fn run(global: &Global, args: TokenArgs) -> CommandResult {
                 name,
                 role: parse_role(&role)?,
                 feature: feature_id.as_deref().map(FeatureId::parse).transpose()?,
-                lives_ms: expires.as_deref().map(lifetime).transpose()?,
+                lives_ms: expires.as_deref().map(|text| lasting("expires", text, "")).transpose()?,
             };
             create(&session, new)
         }
@@ -122,32 +122,4 @@ fn list(session: &Session) -> CommandResult {
         fitting(&["TOKEN", "KIND", "NAME", "FEATURE", "STATE", "EXPIRES"], &rows, None)
     };
     Ok(Reply::ok(Envelope::success(&json!({"items": items})), text))
-}
-
-/// Like a timeout, and also days.
-fn lifetime(text: &str) -> Result<u64, Refusal> {
-    let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<u64>().ok());
-    let wrong = || {
-        Refusal::invalid_argument(format!("--expires {} is not a time", quoted(text)))
-            .hint("write it like 8h, 30d or '1h 30m'")
-            .fact("argument", "expires")
-    };
-    match days {
-        Some(days) => days.checked_mul(24 * 60 * 60 * 1_000).filter(|ms| *ms > 0).ok_or_else(wrong),
-        None => milliseconds(text).map_err(|_| wrong()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lifetimes_are_written_as_people_write_them() {
-        assert_eq!(lifetime("30d").unwrap(), 30 * 86_400_000);
-        assert_eq!(lifetime("8h").unwrap(), 8 * 3_600_000);
-        for bad in ["", "0d", "soon", "-1d", "99999999999999d"] {
-            assert_eq!(lifetime(bad).unwrap_err().facts["argument"], "expires", "{bad}");
-        }
-    }
 }

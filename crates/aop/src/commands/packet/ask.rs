@@ -4,7 +4,7 @@
 use super::{Asked, locate, told};
 use crate::asking::{Asking, Closed, Waited, again, put};
 use crate::cli::Global;
-use crate::commands::ask::milliseconds;
+use crate::commands::ask::timeout;
 use crate::commands::spec::load;
 use crate::output::{CommandResult, INTERRUPTED, talk, warn};
 use crate::project::{Project, Session, operation_id};
@@ -27,7 +27,7 @@ pub(super) struct AskArgs {
     /// The feature that waits meanwhile (default: one made for this question)
     #[arg(long)]
     feature_id: Option<String>,
-    /// How long to wait, for instance 90s, 15m or 2h; never longer than the policy says
+    /// How long to wait, for instance 90s, 15m or 2d; never longer than the policy says
     #[arg(long, value_name = "TIME")]
     timeout: Option<String>,
     /// Makes a retry safe: the same id asks once and waits again
@@ -38,7 +38,7 @@ pub(super) struct AskArgs {
 /// Asks unless the gate is open already, and tells the gate's state afterwards.
 pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let operation = operation_id(args.operation_id.as_deref())?;
-    let timeout_ms = args.timeout.as_deref().map(milliseconds).transpose()?;
+    let timeout_ms = args.timeout.as_deref().map(timeout).transpose()?;
     let project = Project::find(global)?;
     let packet = load(&args.file, "an instruction packet", Packet::parse)?;
     let Some(gate) = packet.gate() else { return Ok(told(&GateState::None, None, Asked::default())) };
