@@ -11,7 +11,10 @@ use aop_kernel::ids::FeatureId;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{EventPage, Items};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use serde_json::json;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// So many events are read at once by whoever follows.
 const PAGE: usize = 1_000;
@@ -64,10 +67,11 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &LogArgs) -> CommandRe
     }
     let page = EventPage { after, feature, limit: args.limit.unwrap_or_default() };
     let items = session.wait(session.store().events(page))?;
-    let text: Vec<String> = items.iter().map(line).collect();
+    let text: Vec<String> =
+        if screen.is_text() { Calendar::of_this_place().lines(&items) } else { Vec::new() };
     let text = match after {
-        0 if text.is_empty() => "Nothing happened yet.".to_owned(),
-        after if text.is_empty() => format!("Nothing happened after event {after}."),
+        0 if items.is_empty() => "Nothing happened yet.".to_owned(),
+        after if items.is_empty() => format!("Nothing happened after event {after}."),
         _ => text.join("\n"),
     };
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
@@ -86,7 +90,7 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
     let mut interrupts = session.notice_interrupts()?;
     let mut changes = session.store().changes();
     let voice = Voice::start();
-    let tell = if screen.is_text() { tell_people } else { tell_programs };
+    let calendar = screen.is_text().then(|| Arc::new(Mutex::new(Calendar::of_this_place())));
     loop {
         // Marked as seen before reading, so that a commit in between wakes the next wait.
         changes.borrow_and_update();
@@ -95,7 +99,8 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
             let events = session.wait(session.store().events(page))?;
             let Some(last) = events.last() else { break };
             after = last.seq;
-            let told = voice.say(move || events.iter().take_while(|_| is_heard()).for_each(tell));
+            let calendar = calendar.clone();
+            let told = voice.say(move || tell(&events, calendar.as_deref()));
             if session.wait_patiently(&mut interrupts, told).is_none() {
                 session.say_last(&voice, || ());
                 return Ok(Reply::printed().exit(INTERRUPTED));
@@ -121,21 +126,84 @@ fn follow(session: &Session, screen: &Screen, feature: Option<FeatureId>, mut af
     }
 }
 
-fn tell_people(recorded: &Recorded) {
-    say(&line(recorded));
+/// Tells events to people, who have a calendar, or to programs.
+fn tell(events: &[Recorded], calendar: Option<&Mutex<Calendar>>) {
+    for recorded in events.iter().take_while(|_| is_heard()) {
+        match calendar {
+            // Nothing is half done where it was left.
+            Some(calendar) => {
+                let mut calendar = calendar.lock().unwrap_or_else(PoisonError::into_inner);
+                calendar.line(recorded).iter().for_each(|line| say(line));
+            }
+            None => print_json(&json!(recorded).to_string()),
+        }
+    }
 }
 
-fn tell_programs(recorded: &Recorded) {
-    print_json(&json!(recorded).to_string());
+/// The time as the clock on the wall has it: each day is said once, above its events.
+struct Calendar {
+    zone: TimeZone,
+    /// The day that was said last.
+    day: Option<Date>,
 }
 
-fn line(recorded: &Recorded) -> String {
-    let stamped = &recorded.stamped;
-    format!(
-        "{} {} {} {}",
-        dim(&format!("{:>4}", recorded.seq)),
-        dim(&stamped.at.to_string()),
-        bold(stamped.feature_id.as_str()),
-        clean(&aop_kernel::log::sentence(stamped))
-    )
+impl Calendar {
+    /// Where nobody knows which place this is, it is UTC, and says so.
+    fn of_this_place() -> Self {
+        Calendar { zone: TimeZone::try_system().unwrap_or(TimeZone::UTC), day: None }
+    }
+
+    fn lines(mut self, events: &[Recorded]) -> Vec<String> {
+        events.iter().flat_map(|recorded| self.line(recorded)).collect()
+    }
+
+    /// The line of an event, behind that of its day when this is another one.
+    fn line(&mut self, recorded: &Recorded) -> Vec<String> {
+        let stamped = &recorded.stamped;
+        let at = jiff::Timestamp::from_millisecond(stamped.at.as_millis()).unwrap_or_default();
+        let at = at.to_zoned(self.zone.clone());
+        let day = (self.day != Some(at.date())).then(|| dim(&at.strftime("%Y-%m-%d (%Z)").to_string()));
+        self.day = Some(at.date());
+        let line = format!(
+            "{} {} {} {}",
+            dim(&format!("{:>4}", recorded.seq)),
+            dim(&at.strftime("%H:%M:%S").to_string()),
+            bold(stamped.feature_id.as_str()),
+            clean(&aop_kernel::log::sentence(stamped))
+        );
+        day.into_iter().chain([line]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_day_is_said_once_and_times_are_those_of_the_place() {
+        let event = |seq: u64, at: &str| -> Recorded {
+            serde_json::from_value(json!({"seq": seq, "feature_id": "shop", "at": at, "actor": "human",
+                "operation_id": null, "type": "feature.noted", "note": "n"}))
+            .unwrap()
+        };
+        let events = [
+            event(1, "2026-11-19T20:38:13.677Z"),
+            event(2, "2026-11-19T22:59:59.999Z"),
+            event(3, "2026-11-19T23:00:00.000Z"),
+        ];
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let lines = Calendar { zone, day: None }.lines(&events);
+        assert_eq!(
+            lines,
+            [
+                "2026-11-19 (CET)",
+                "   1 21:38:13 shop human noted: n",
+                "   2 23:59:59 shop human noted: n",
+                "2026-11-20 (CET)",
+                "   3 00:00:00 shop human noted: n",
+            ]
+        );
+        let lines = Calendar { zone: TimeZone::UTC, day: None }.lines(&events);
+        assert_eq!((lines.len(), lines[0].as_str()), (4, "2026-11-19 (UTC)"));
+    }
 }
