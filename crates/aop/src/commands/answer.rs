@@ -1,13 +1,16 @@
 //! `aop answer`: answers a question by arguments, from a file, from standard input, or at the terminal.
 
+use super::which::feature_of;
 use crate::cli::Global;
 use crate::input::read_text;
-use crate::output::style::dim;
+use crate::output::question::answered as recorded;
+use crate::output::style::{clean, dim};
+use crate::output::table::cut;
 use crate::output::{CommandResult, Reply, Screen};
 use crate::project::{Project, Session, operation_id};
 use crate::prompt;
 use aop_kernel::ids::{FeatureId, OperationId, QuestionId};
-use aop_kernel::question::{AnswerKind, Asked, Question};
+use aop_kernel::question::{AnswerKind, Asked, Question, QuestionState};
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::value::RawValue;
@@ -20,25 +23,32 @@ use std::path::{Path, PathBuf};
   aop answer --feature-id checkout --question-id q_01… --answer PostgreSQL
   aop answer --feature-id checkout --question-id q_01… --answer '[\"A\", \"B\"]'
   aop answer --feature-id checkout --question-id q_01… --answer-file form.json
+  aop answer q_01… PostgreSQL     the same in short
   aop answer                      on a terminal: walk through all that waits")]
 pub(crate) struct AnswerArgs {
-    /// The feature's id
+    /// The question's id
+    #[arg(value_name = "QUESTION_ID", group = "which", conflicts_with = "question_id")]
+    question: Option<String>,
+    /// The answer, as --answer takes it
+    #[arg(value_name = "ANSWER", conflicts_with_all = ["answer", "answer_file"])]
+    value: Option<String>,
+    /// The feature's id (default: that of the question; alone: walk through what waits in it)
     #[arg(long)]
     feature_id: Option<String>,
     /// The question's id
-    #[arg(long, requires = "feature_id")]
+    #[arg(long, group = "which")]
     question_id: Option<String>,
     /// The answer: text for a choice or free text, JSON for several choices, JSON and forms; - is standard input
     #[arg(
         long,
         value_name = "VALUE",
-        requires = "question_id",
+        requires = "which",
         conflicts_with = "answer_file",
         allow_hyphen_values = true
     )]
     answer: Option<String>,
     /// Read the answer from a file; - is standard input
-    #[arg(long, value_name = "FILE", requires = "question_id")]
+    #[arg(long, value_name = "FILE", requires = "which")]
     answer_file: Option<PathBuf>,
     /// Who answers
     #[arg(long, value_name = "WHO", default_value = "human")]
@@ -51,7 +61,7 @@ pub(crate) struct AnswerArgs {
 /// Answers one question by its arguments; what is missing is asked for at the terminal.
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> CommandResult {
     let by_hand = screen.is_text() && prompt::possible();
-    let text = match (&args.answer, &args.answer_file) {
+    let text = match (args.answer.as_ref().or(args.value.as_ref()), &args.answer_file) {
         (Some(text), _) if text == "-" => Some(read_text(Path::new("-"))?),
         (Some(text), _) => Some(text.clone()),
         (None, Some(path)) => Some(read_text(path)?),
@@ -59,11 +69,16 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> Comman
         (None, None) => return Err(incomplete()),
     };
     let feature_id = args.feature_id.as_deref().map(FeatureId::parse).transpose()?;
-    let question_id = args.question_id.as_deref().map(QuestionId::parse).transpose()?;
+    let question_id = args.question_id.as_deref().or(args.question.as_deref());
+    let question_id = question_id.map(QuestionId::parse).transpose()?;
     let operation = operation_id(args.operation_id.as_deref())?;
     let session = Project::find(global)?.open()?;
-    let (Some(feature_id), Some(question_id), Some(text)) = (&feature_id, &question_id, text) else {
+    let (Some(question_id), Some(text)) = (&question_id, text) else {
         return super::walk::run(&session, feature_id, question_id, &args.answered_by);
+    };
+    let feature_id = &match feature_id {
+        Some(id) => id,
+        None => feature_of(&session, question_id)?,
     };
     let question = session.wait(session.store().question(question_id.clone()))?;
     let read = read_value(&text, question.as_ref());
@@ -92,21 +107,35 @@ pub(crate) fn send(
     session.call(Tool::QuestionAnswer, &input)
 }
 
+/// How much of an answer is repeated.
+const REPEATED: usize = 200;
+
 /// What a person is told after answering.
 pub(crate) fn told(session: &Session, envelope: &Envelope) -> String {
     let data = envelope.data();
-    let answered = format!("Answered {}.", dim(data["question_id"].as_str().unwrap_or_default()));
+    let id = data["question_id"].as_str().unwrap_or_default();
+    // As it is recorded, which is without secrets. What cannot be read any more stands all the same.
+    let question =
+        QuestionId::parse(id).ok().and_then(|id| session.wait(session.store().question(id)).ok().flatten());
+    let answer = question.and_then(|question| match &question.state {
+        QuestionState::Answered { answer, .. } => Some(recorded(&question.asked, answer)),
+        QuestionState::Open | QuestionState::Expired { .. } | QuestionState::Withdrawn { .. } => None,
+    });
+    let answered = match answer {
+        Some(answer) => format!("Answered {}: {}", dim(id), cut(&clean(&answer), REPEATED)),
+        None => format!("Answered {}.", dim(id)),
+    };
     let feature = FeatureId::parse(data["feature_id"].as_str().unwrap_or_default());
     let feature = feature.and_then(|id| session.wait(session.service.feature(&id)));
     // What `aop ask` made for one question is worked on by nobody. The answer stands, whatever can be said of the rest.
     if feature.is_ok_and(|feature| !feature.adhoc) {
-        return format!("{answered} {}", super::runners::way_of(session, &data, "feature_status"));
+        return format!("{answered}\n{}", super::runners::way_of(session, &data, "feature_status"));
     }
     answered
 }
 
 fn incomplete() -> Refusal {
-    Refusal::invalid_argument("--feature-id, --question-id and --answer (or --answer-file) are needed here")
+    Refusal::invalid_argument("--question-id and --answer (or --answer-file) are needed without a terminal")
         .hint("`aop questions` lists what is open; on a terminal `aop answer` alone walks through it")
 }
 

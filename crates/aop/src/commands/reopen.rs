@@ -9,7 +9,9 @@ use aop_kernel::tools::Tool;
 
 /// Ask an expired or withdrawn question again
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  aop reopen --feature-id checkout --question-id q_01…")]
+#[command(
+    after_help = "Examples:\n  aop reopen q_01…\n  aop reopen --feature-id checkout --question-id q_01…"
+)]
 pub(crate) struct ReopenArgs {
     #[command(flatten)]
     which: WhichQuestion,
@@ -17,9 +19,9 @@ pub(crate) struct ReopenArgs {
 
 /// Reopens.
 pub(crate) fn run(global: &Global, args: &ReopenArgs) -> CommandResult {
-    let envelope = args.which.call(global, Tool::QuestionReopen)?;
+    let (envelope, feature_id) = args.which.call(global, Tool::QuestionReopen)?;
     let new = envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
-    let answer = to_answer(&args.which.feature_id, &new);
+    let answer = to_answer(&feature_id, &new);
     let text = format!("Asked again as {}. Answer with\n  {}", bold(&new), bold(&answer));
     Ok(Reply::ok(envelope, text))
 }

@@ -63,10 +63,8 @@ fn list(session: &Session) -> CommandResult {
         })
         .collect();
     let text = if rows.is_empty() {
-        let run = if work.anybody { "A run is at work here." } else { "No run is at work." };
-        format!(
-            "{run} Only on PostgreSQL can several share a project: there every folder with `aop run` is a runner."
-        )
+        let run = if work.anybody { "A run is active here." } else { "No run is active." };
+        format!("{run} Only projects on PostgreSQL have several runners; each folder with `aop run` is one.")
     } else {
         fitting(&["RUNNER", "WHERE", "STATE", "ENGINES"], &rows, None)
     };
@@ -88,7 +86,7 @@ pub(super) fn way_of(session: &Session, data: &Value, status: &str) -> String {
     // What the command did stands, also when the store cannot be asked any more.
     if look(session).is_ok_and(|work| !work.anybody) {
         let run = bold("`aop run`");
-        return format!("{id} is back in {status}; no run is at work, {run} goes on with it.");
+        return format!("{id} is back in {status}; start {run} to continue.");
     }
     format!("{id} goes on in {status}.")
 }

@@ -2,22 +2,30 @@
 
 use super::runners;
 use crate::cli::Global;
+use crate::output::style::bold;
 use crate::output::{CommandResult, Reply};
-use crate::project::{Project, SURFACE, operation_id};
-use aop_kernel::ids::FeatureId;
+use crate::project::{Project, SURFACE, Session, operation_id};
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::tools::{OperatorCommand, Tool};
-use aop_kernel::{Envelope, Refusal};
+use aop_kernel::{Envelope, ErrorCode, Refusal};
 use serde_json::json;
 
 /// One question, with a remark.
 #[derive(Debug, clap::Args)]
 pub(super) struct WhichQuestion {
-    /// The feature's id
+    /// The question's id
+    #[arg(
+        value_name = "QUESTION_ID",
+        required_unless_present = "question_id",
+        conflicts_with = "question_id"
+    )]
+    question: Option<String>,
+    /// The feature's id (default: that of the question)
     #[arg(long)]
-    pub(super) feature_id: String,
+    feature_id: Option<String>,
     /// The question's id
     #[arg(long)]
-    pub(super) question_id: String,
+    question_id: Option<String>,
     /// A remark for the record
     #[arg(long)]
     note: Option<String>,
@@ -27,14 +35,35 @@ pub(super) struct WhichQuestion {
 }
 
 impl WhichQuestion {
-    /// Calls a tool that takes a question and a note.
-    pub(super) fn call(&self, global: &Global, tool: Tool) -> Result<Envelope, Refusal> {
+    /// Calls a tool that takes a question and a note: what it gave, and of which feature the question is.
+    pub(super) fn call(&self, global: &Global, tool: Tool) -> Result<(Envelope, String), Refusal> {
         let operation = operation_id(self.operation_id.as_deref())?;
         let session = Project::find(global)?.open()?;
-        let input = json!({"feature_id": self.feature_id, "question_id": self.question_id, "note": self.note,
+        let feature_id = match &self.feature_id {
+            Some(id) => id.clone(),
+            None => feature_of(&session, &QuestionId::parse(self.question_id())?)?.to_string(),
+        };
+        let input = json!({"feature_id": feature_id, "question_id": self.question_id(), "note": self.note,
             "operation_id": operation});
-        session.call(tool, &input)
+        Ok((session.call(tool, &input)?, feature_id))
     }
+
+    /// The question's id, however it was given.
+    pub(super) fn question_id(&self) -> &str {
+        self.question.as_deref().or(self.question_id.as_deref()).unwrap_or_default()
+    }
+}
+
+/// The feature that a question is of. A bound worker has one feature, and hears of no other.
+pub(super) fn feature_of(session: &Session, question: &QuestionId) -> Result<FeatureId, Refusal> {
+    if let Some(own) = session.own_feature() {
+        return Ok(own);
+    }
+    let found = session.wait(session.store().question(question.clone()))?;
+    found.map(|question| question.feature_id.clone()).ok_or_else(|| {
+        Refusal::new(ErrorCode::QuestionNotFound, format!("there is no question {question}"))
+            .fact("question_id", question)
+    })
 }
 
 /// One feature.
@@ -55,7 +84,12 @@ impl WhichFeature {
         let operation = operation_id(self.operation_id.as_deref())?;
         let session = Project::find(global)?.open()?;
         let envelope = session.submit(command.request(&session.caller, feature_id, operation, SURFACE)?)?;
-        let text = runners::way_of(&session, &envelope.data(), "status");
+        let text = match command {
+            OperatorCommand::Cancel => {
+                format!("{} is cancelled (status failed); its history stays.", bold(&self.feature_id))
+            }
+            OperatorCommand::Retry => runners::way_of(&session, &envelope.data(), "status"),
+        };
         Ok(Reply::ok(envelope, text))
     }
 }

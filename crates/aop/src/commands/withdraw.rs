@@ -9,7 +9,7 @@ use aop_kernel::tools::Tool;
 /// Take an open question back; its feature goes on from where it was
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  aop withdraw --feature-id checkout --question-id q_01… --note \"settled\""
+    after_help = "Examples:\n  aop withdraw q_01… --note \"settled\"\n  aop withdraw --feature-id checkout --question-id q_01… --note \"settled\""
 )]
 pub(crate) struct WithdrawArgs {
     #[command(flatten)]
@@ -18,9 +18,8 @@ pub(crate) struct WithdrawArgs {
 
 /// Withdraws.
 pub(crate) fn run(global: &Global, args: &WithdrawArgs) -> CommandResult {
-    let envelope = args.which.call(global, Tool::QuestionWithdraw)?;
+    let (envelope, feature_id) = args.which.call(global, Tool::QuestionWithdraw)?;
     let status = envelope.data()["feature_status"].as_str().unwrap_or_default().to_owned();
-    let WhichQuestion { feature_id, question_id, .. } = &args.which;
-    let text = format!("{question_id} is withdrawn; {} is {status}.", bold(feature_id));
+    let text = format!("{} is withdrawn; {} is {status}.", args.which.question_id(), bold(&feature_id));
     Ok(Reply::ok(envelope, text))
 }

@@ -98,6 +98,33 @@ fn aop_answer_closes_the_question_and_reports_the_resumed_status() {
 }
 
 #[test]
+fn a_question_is_named_by_its_id_alone_and_answered_in_two_words() {
+    let project = Project::with_feature();
+    let id = project.ask("op-1");
+    assert_eq!(project.run(&["withdraw", &id]).data()["status"], "withdrawn");
+    let again = project.run(&["reopen", "--question-id", &id]).data();
+    let id = again["question_id"].as_str().unwrap();
+    let answered = project.run(&["answer", id, "yes"]).data();
+    assert_eq!((&answered["question_id"], &answered["feature_id"]), (&again["question_id"], &json!("shop")));
+    project.run(&["answer", "--question-id", id, "--answer", "no"]).refused("question_already_answered", 1);
+    let unknown = "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W";
+    for typed in
+        [&["answer", unknown, "yes"][..], &["reopen", unknown], &["withdraw", "--question-id", unknown]]
+    {
+        project.run(typed).refused("question_not_found", 1);
+    }
+    for twice in [
+        &["answer", id, "--question-id", id, "--answer", "yes"][..],
+        &["answer", id, "yes", "--answer", "yes"],
+        &["answer", "--answer", "yes"],
+        &["reopen", id, "--question-id", id],
+        &["withdraw"],
+    ] {
+        project.run(twice).refused("invalid_argument", 2);
+    }
+}
+
+#[test]
 fn whoever_wants_another_answer_is_told_what_can_still_be_done() {
     let project = Project::with_feature();
     let question = project.ask("op-1");
