@@ -36,7 +36,7 @@ pub use gate::{KeptAnswer, answer_record, forget_written, keep_answer};
 pub use git::{Git, GitError, end_running_gits};
 pub use lease::{RunInfo, RunLease, RunRecord, Takeover};
 pub use merge::{Merged, merge, unfinished_merges};
-pub use mode::{mode_was_set, set_mode};
+pub use mode::{mode_of, mode_was_set, set_mode};
 pub use note::{Note, leave_note, sent_note};
 pub use phase::schema_of;
 pub use place::Place;

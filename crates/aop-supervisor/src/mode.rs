@@ -46,7 +46,7 @@ fn operations(known: Option<&Value>) -> Vec<Value> {
 }
 
 /// The execution mode that was set for a feature.
-pub(crate) async fn mode_of(store: &dyn Store, feature: &FeatureId) -> Result<Option<Mode>, Refusal> {
+pub async fn mode_of(store: &dyn Store, feature: &FeatureId) -> Result<Option<Mode>, Refusal> {
     let value = store.document(Shelf::Results, key(feature)).await?;
     // Stores of earlier versions have the mode alone.
     let mode = value.as_ref().and_then(|value| value.as_str().or(value["mode"].as_str()));

@@ -59,6 +59,13 @@ impl Project {
         here.ancestors().find(|folder| folder.join(AOP_DIR).is_dir()).map(Path::to_path_buf)
     }
 
+    /// How the project is named where whoever opens another terminal in this folder would not find it.
+    pub(crate) fn elsewhere(&self) -> Option<String> {
+        let found = std::env::current_dir().ok().and_then(|here| Project::above(&here));
+        let is_found = found.is_some_and(|found| found.canonicalize().ok() == self.root.canonicalize().ok());
+        (!is_found).then(|| aop_supervisor::shown::word(&self.root))
+    }
+
     /// The `.aop` folder.
     pub(crate) fn dir(&self) -> PathBuf {
         self.root.join(AOP_DIR)

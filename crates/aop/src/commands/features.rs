@@ -5,17 +5,17 @@ use crate::cli::Global;
 use crate::input::read_text;
 use crate::output::style::{bold, clean, dim};
 use crate::output::{CommandResult, Reply, question::card};
-use crate::project::{Project, operation_id};
+use crate::project::{Project, Session, operation_id};
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::MADE_ANEW;
 use aop_kernel::question::Question;
 use aop_kernel::tools::Tool;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::Items;
-use aop_supervisor::{mode_was_set, set_mode};
+use aop_supervisor::{mode_of, mode_was_set, set_mode};
 use aop_turn::Mode;
 use clap::Subcommand;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// List, show and create features
@@ -147,6 +147,7 @@ fn show(global: &Global, feature_id: &str) -> CommandResult {
         dim(&field("status_reason"))
     ));
     text.extend(super::status::way_on(state, at_work).map(|way| format!("{way}\n")));
+    text.push_str(&whereabouts(&session, state)?);
     for (title, key) in [("open questions", "open_questions"), ("latest answers", "recent_answers")] {
         let questions: Vec<Question> =
             serde_json::from_value(context["human_input"][key].clone()).unwrap_or_default();
@@ -158,4 +159,37 @@ fn show(global: &Global, feature_id: &str) -> CommandResult {
     data.insert("spec".into(), context["spec"].clone());
     data.insert("human_input".into(), context["human_input"].clone());
     Ok(Reply::ok(Envelope::success(&data), text))
+}
+
+/// Who works on a feature, where its work is, and how it is looked at and merged, as far as there is something.
+fn whereabouts(session: &Session, state: &Value) -> Result<String, Refusal> {
+    let field = |key: &str| clean(state[key].as_str().unwrap_or_default());
+    let Ok(id) = FeatureId::parse(&field("feature_id")) else { return Ok(String::new()) };
+    let mut lines = Vec::new();
+    let mut line = |name: &str, what: &str| lines.push(format!("{} {what}\n", dim(name)));
+    if state["engine"].is_string() {
+        line("engine", &format!("{} ({})", field("engine"), field("role")));
+    }
+    if let Some(mode) = session.wait(mode_of(session.store(), &id))? {
+        line("mode", mode.as_str());
+    }
+    let dir = session.project.dir();
+    // A worktree of git has a link to its repository in it.
+    if dir.join("worktrees").join(id.as_str()).join(".git").exists() {
+        // Whoever types it elsewhere would ask another repository.
+        let elsewhere = session.project.elsewhere();
+        let git = elsewhere.as_ref().map_or("git".to_owned(), |root| format!("git -C {root}"));
+        let aop = elsewhere.as_ref().map_or("aop".to_owned(), |root| format!("aop --project {root}"));
+        line("branch", &format!("aop/{id}"));
+        line("worktree", &format!(".aop/worktrees/{id}"));
+        line("review:", &bold(&format!("{git} diff HEAD...aop/{id}")));
+        if state["status"] == "ready_to_merge" {
+            line("then:", &bold(&format!("{aop} merge --feature-id {id}")));
+        }
+    }
+    let runs = std::fs::read_dir(dir.join("runs")).into_iter().flatten().flatten();
+    if runs.into_iter().any(|run| run.path().join(id.as_str()).is_dir()) {
+        line("transcripts", &format!(".aop/runs/*/{id}/"));
+    }
+    Ok(lines.concat())
 }

@@ -26,7 +26,6 @@ use aop_supervisor::{Notice, Reason, RunEnd, RunInfo};
 use crossterm::event;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -68,20 +67,13 @@ enum Message {
 pub(crate) struct Watched<'a> {
     pub(crate) service: &'a Service,
     pub(crate) info: &'a RunInfo,
-    pub(crate) root: &'a Path,
+    pub(crate) project: &'a Project,
     /// The last event before the run.
     pub(crate) after: u64,
     pub(crate) bell: bool,
     pub(crate) answers: Answers,
     /// Stops the run.
     pub(crate) stop: watch::Sender<bool>,
-}
-
-/// How the project is named where whoever opens another terminal in this folder would not find it.
-fn elsewhere(root: &Path) -> Option<String> {
-    let found = std::env::current_dir().ok().and_then(|here| Project::above(&here));
-    let is_found = found.is_some_and(|found| found.canonicalize().ok() == root.canonicalize().ok());
-    (!is_found).then(|| aop_supervisor::shown::word(root))
 }
 
 impl Live {
@@ -101,7 +93,7 @@ impl Live {
             keys: (watched.answers == Answers::Person && prompt::possible()).then(Keys::default),
             bell: watched.bell,
             answers: watched.answers,
-            picture: Picture { elsewhere: elsewhere(watched.root), ..Picture::default() },
+            picture: Picture { elsewhere: watched.project.elsewhere(), ..Picture::default() },
             left_open: Vec::new(),
         };
         let (alive, ended) = oneshot::channel();

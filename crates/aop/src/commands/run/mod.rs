@@ -43,16 +43,16 @@ use tokio::sync::{mpsc, watch};
 Ctrl-C stops the engines and gives the project back; the next `aop run` goes on where this one stopped. \
 A second Ctrl-C leaves at once.")]
 pub(crate) struct RunArgs {
-    /// Specifications to enrol as features; the file's name in lower case, other signs as -, is the feature's id
+    /// Specification files; each becomes a feature named after the file (lower case, other characters as -)
     #[arg(value_name = "SPEC.md")]
     specs: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
 }
 
-/// Go on after a stop, whatever stopped it
+/// Continue after a stop; same as `aop run` without files
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  aop resume\n\nThe same as `aop run` without specifications.")]
+#[command(after_help = "Example:\n  aop resume")]
 pub(crate) struct ResumeArgs {
     #[command(flatten)]
     how: How,
@@ -197,8 +197,8 @@ pub(crate) async fn conduct(
     };
     let view = match show {
         Show::Table { bell, answers } => {
-            let (info, root) = (&lease.info, session.project.root.as_path());
-            let watched = live::Watched { service: &service, info, root, after, bell, answers, stop };
+            let (info, project) = (&lease.info, &session.project);
+            let watched = live::Watched { service: &service, info, project, after, bell, answers, stop };
             View::Live(live::Live::start(watched, shown))
         }
         Show::Lines => View::Lines(lines::Lines::start(&service, &lease.info, after, shown)),

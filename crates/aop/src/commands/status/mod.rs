@@ -40,7 +40,11 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
         return watch::run(&session, screen, args.all);
     }
     let (features, work) = look(&session, &json!({"all": args.all}))?;
-    let prompts = session.wait(Prompts::of(session.store(), &features));
+    let prompts = if screen.is_text() {
+        session.wait(Prompts::of(session.store(), &features))
+    } else {
+        Prompts::default()
+    };
     let mut text = overview(&features, &prompts, work.anybody);
     let notes = notes(&session, &features, work.anybody)?;
     for note in notes.into_iter().chain(runners::line(&work)) {
@@ -208,7 +212,7 @@ pub(super) fn way_on(feature: &Value, at_work: bool) -> Option<String> {
     }
     let retry = bold(&retry);
     Some(match reason {
-        // Asking again is the other way. A packet lets nothing begin without its answer, so a retry asks for that anew.
+        // Asking again is the other way. A packet lets nothing begin without its answer, so a retry asks for that again.
         reason if reason.contains("`aop reopen") => {
             format!("or go on without an answer (what a packet asks is asked again): {retry}{run}")
         }
