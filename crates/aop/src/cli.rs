@@ -176,6 +176,9 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
 /// A value with a dash at its beginning is taken for an option. What the parser advises then (`-- -1`) makes it one of
 /// those without an option.
 fn advised(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::MissingSubcommand {
+        return without_hidden(error);
+    }
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg) else { return error };
     let typed: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let command = Cli::command();
@@ -185,6 +188,26 @@ fn advised(mut error: clap::Error) -> clap::Error {
     });
     if let (ErrorKind::UnknownArgument, Some([option, value])) = (error.kind(), meant) {
         let tip = format!("write '{option}={value}' to give {option} a value that begins with a dash");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Where the command is missing: those that people type, and which of them --project has taken for its folder.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    let command = Cli::command();
+    let is_shown = |name: &String| !command.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    if let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidSubcommand) {
+        let shown = names.iter().filter(|name| is_shown(name)).cloned().collect();
+        error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(shown));
+    }
+    let typed: Vec<String> = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    let taken =
+        typed.windows(2).find(|pair| pair[0] == "--project" && command.find_subcommand(&pair[1]).is_some());
+    if let Some([_, word]) = taken {
+        let tip = format!(
+            "--project took '{word}' as its folder: write 'aop --project DIR {word}', or leave --project out"
+        );
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
     }
     error

@@ -28,6 +28,19 @@ fn tool(project: &Project, name: &str, input: &Value, code: &str, exit: i32) -> 
 }
 
 #[test]
+fn a_command_that_project_took_for_its_folder_is_named_and_no_hidden_one_is_listed() {
+    let project = Project::new();
+    let error = project.run(&["--project", "status"]).refused("invalid_argument", 2);
+    let hint = error["details"]["hint"].as_str().unwrap();
+    assert!(hint.contains("--project took 'status' as its folder"), "{hint}");
+    for hidden in ["manual", "guard", "hook", "scripted"] {
+        assert!(!hint.contains(hidden), "{hint}");
+    }
+    let error = project.run(&["--project", "."]).refused("invalid_argument", 2);
+    assert!(!error["details"]["hint"].as_str().unwrap().contains("took"), "{error}");
+}
+
+#[test]
 fn unknown_features_questions_and_statuses_are_named() {
     let project = Project::with_feature();
     let error = refused(&project, &["questions", "--feature-id", "nope"], "feature_not_found", 1);
