@@ -95,7 +95,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
         .collect();
     let closing = match (healthy, checks.iter().any(|check| check.warning)) {
         (true, false) => green("All is well."),
-        (true, true) => yellow("The project is well; `aop run` needs what is said above."),
+        (true, true) => yellow("The project is fine; `aop run` needs the warnings above fixed."),
         (false, _) => yellow("Something needs you, see above."),
     };
     let text = format!("{}\n\n{closing}", lines.join("\n"));
@@ -127,7 +127,7 @@ fn store(session: &Session) -> Check {
 fn log(session: &Session) -> Result<Check, Refusal> {
     let findings = session.wait(session.store().verify())?;
     if findings.is_empty() {
-        return Ok(Check::good("log", "the tables are what a replay of the log gives"));
+        return Ok(Check::good("log", "replaying the log gives the same state"));
     }
     Ok(Check::bad("log", findings.join("; ")))
 }
@@ -146,12 +146,12 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
         });
     }
     Ok(match session.wait(projector.stale(session.store())) {
-        Ok(stale) if stale.is_empty() => Check::good(NAME, "every file shows what the store holds"),
+        Ok(stale) if stale.is_empty() => Check::good(NAME, "all files match the store"),
         Ok(stale) => {
             let first = stale.first().map(|path| path.display().to_string()).unwrap_or_default();
             let behind = match stale.len() {
-                1 => "1 file does not show what the store holds,".to_owned(),
-                count => format!("{count} files do not show what the store holds, first"),
+                1 => "1 file does not match the store,".to_owned(),
+                count => format!("{count} files do not match the store, first"),
             };
             Check::bad(NAME, format!("{behind} {first}: run `aop doctor --repair`"))
         }

@@ -78,7 +78,7 @@ pub(super) fn not_ahead(session: &Session, option: &str, seq: Option<u64>) -> Re
     if seq <= last {
         return Ok(());
     }
-    Err(Refusal::invalid_argument(format!("{option} {seq} lies after the last event, which is {last}"))
+    Err(Refusal::invalid_argument(format!("{option} {seq} is past the last event ({last})"))
         .hint(format!("give {option} a number up to {last}, or leave it out"))
         .fact("last_seq", last))
 }
@@ -160,7 +160,7 @@ fn whole(session: &Session, screen: &Screen, state: &State, is_everything: bool)
     text.push_str(&format!("\n\n{} {}\n", dim("digest"), data["digest"].as_str().unwrap_or_default()));
     if is_everything {
         text.push_str(&match findings.as_slice() {
-            [] => green("The store holds exactly this."),
+            [] => green("This matches the store."),
             _ => format!("{} {}", red("The store differs:"), clean(&findings.join("; "))),
         });
     }

@@ -83,7 +83,7 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
     let mut text = told(&feature, role);
     if let Some(question) = data["open_question_id"].as_str() {
         text.push_str(&format!(
-            "\n{} {id} waits for an answer to {question}, and a note is none: `aop answer`",
+            "\n{} {id} waits for an answer to {question}; a note does not answer it: use `aop answer`",
             yellow("note:")
         ));
     }
@@ -93,17 +93,18 @@ pub(crate) fn run(global: &Global, args: &SendArgs) -> CommandResult {
 /// Who reads the note. No turn comes by itself to a feature that is ready.
 fn told(feature: &FeatureRecord, role: Option<Role>) -> String {
     let (id, version) = (&feature.feature_id, feature.version);
-    let (shown, whose) = (bold(id.as_str()), whose(role));
+    let (shown, whose) =
+        (bold(id.as_str()), role.map_or("any role".to_owned(), |role| format!("{role} only")));
     match feature.status {
         Status::ReadyToMerge => format!(
-            "The note is left ({whose}), but no turn of {shown}, which is ready_to_merge, is due. Send it back to building with\n  {}",
+            "Note saved, but {shown} is ready to merge and has no turn coming. To send it back to building:\n  {}",
             bold(&back_to_building(id, version, "note"))
         ),
         Status::Planning | Status::Building | Status::Qa | Status::Blocked | Status::AwaitingInput => {
-            format!("The next turn of {shown} reads it ({whose}).")
+            format!("Saved for {shown}'s next turn ({whose}).")
         }
         Status::Merged | Status::Failed => {
-            format!("The note was left before ({whose}); {shown} is {}.", feature.status)
+            format!("The note was saved before ({whose}); {shown} is {}.", feature.status)
         }
     }
 }
@@ -124,9 +125,9 @@ fn leave(
         return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message).hint(MADE_ANEW));
     }
     if feature.adhoc {
-        let message = format!("'{id}' is a lone question of `aop ask`; no turn will read a note");
+        let message = format!("'{id}' is a one-off question of `aop ask`; no turn will read a note");
         return Err(Refusal::new(ErrorCode::InvalidStatusTransition, message)
-            .hint("whoever asked reads nothing but the answer: `aop answer`, or ask anew with `aop ask`"));
+            .hint("the asker sees only the answer: `aop answer`, or ask again with `aop ask`"));
     }
     let line = format!("note for {} from {}: {}", whose(role), json!(from), text);
     let input = json!({"feature_id": id, "note": logged(line), "operation_id": operation});

@@ -35,7 +35,7 @@ pub(crate) struct ServeArgs {
     /// Open the sign-in page in a browser
     #[arg(long)]
     open: bool,
-    /// A name under which browsers may call this server, beside its addresses; give it once for each
+    /// A name under which browsers may call this server, beside its addresses; repeatable
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
     /// Encrypt connections with this certificate (PEM, those above it after it); needs --tls-key

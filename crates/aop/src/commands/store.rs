@@ -10,7 +10,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{PostgresStore, copy};
 use serde_json::json;
 
-/// Where this project is kept: look, bring up to date, copy
+/// Show, migrate or copy the project's store
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  aop store status\n  aop store migrate\n  aop store copy --to 'postgres://aop@db/team?project=shop'\n  aop store copy --to sqlite"

@@ -42,6 +42,12 @@ impl Tally {
         ]
     }
 
+    /// Which question comes next, of how many there were; nothing where there is only one. Others may have come since.
+    fn place(&self, total: usize) -> String {
+        let number = 1 + self.kinds().iter().map(|(count, _)| count).sum::<usize>();
+        if total < 2 { String::new() } else { dim(&format!("{number} of {} · ", total.max(number))) }
+    }
+
     /// Whether any question was put to the human.
     fn has_any(&self) -> bool {
         self.kinds().iter().any(|(count, _)| *count > 0)
@@ -78,6 +84,9 @@ pub(crate) fn run(
     let mut interrupts = session.notice_interrupts()?;
     let mut tally = Tally::default();
     let mut after = None;
+    // How many there are is known of the whole inbox, and of one question.
+    let inbox = session.wait(session.store().inbox(0, 0))?;
+    let total = if feature.is_some() || only.is_some() || inbox.more { 0 } else { inbox.total };
     loop {
         let page = QuestionPage {
             feature: feature.clone(),
@@ -93,7 +102,9 @@ pub(crate) fn run(
         };
         let Some(question) = next else { break };
         after = Some((question.created_at, question.id.clone()));
+        talk(&format!("{}{}", tally.place(total), above_prompt(&question)));
         if !one(session, &mut interrupts, &question, answered_by, &mut tally)? {
+            talk(&stopped(session, &tally)?);
             return Ok(Reply::printed().exit(INTERRUPTED));
         }
     }
@@ -110,7 +121,6 @@ fn one(
     answered_by: &str,
     tally: &mut Tally,
 ) -> Result<bool, Refusal> {
-    talk(&above_prompt(question));
     let mut begun = None;
     loop {
         let asking = prompt::ask_while_open(session.store(), question, begun.take());
@@ -171,6 +181,13 @@ fn named(session: &Session, feature: Option<&FeatureId>, id: &QuestionId) -> Res
     let feature = session.wait(session.store().feature(question.feature_id.clone()))?;
     lifecycle::still_open(&question, feature.as_ref())?;
     Ok(question)
+}
+
+/// How far it went when the human stopped.
+fn stopped(session: &Session, tally: &Tally) -> Result<String, Refusal> {
+    let inbox = session.wait(session.store().inbox(0, 0))?;
+    let most = if inbox.more { "more than " } else { "" };
+    Ok(format!("Stopped: {} answered, {most}{} still open.", tally.answered, inbox.total))
 }
 
 /// How it went, and what is left.

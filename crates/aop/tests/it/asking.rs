@@ -101,7 +101,7 @@ fn an_interrupted_wait_exits_with_130_and_leaves_the_question_open() {
     assert!(data["hint"].as_str().unwrap().contains(&again) && run.stderr.contains(&again), "{run:?}");
     let id = |key: &str| question[key].as_str().unwrap();
     let command =
-        format!("aop answer --feature-id {} --question-id {} --answer", id("feature_id"), id("question_id"));
+        format!("aop answer --feature-id {} --question-id {}\n", id("feature_id"), id("question_id"));
     assert!(run.stderr.contains("stays open") && run.stderr.contains(&command), "{run:?}");
     let waits = ask(&project, &["Anybody?", "--operation-id", operation]);
     project.answer_to(&question, "yes").data();
@@ -127,7 +127,7 @@ fn a_lone_question_that_expired_is_asked_again_and_not_retried() {
     let id = project.run(&["status", "--all"]).data()["features"][0]["feature_id"].clone();
     let id = id.as_str().unwrap();
     let error = project.run(&["retry", "--feature-id", id]).refused("invalid_status_transition", 1);
-    assert!(error["message"].as_str().unwrap().contains("a lone question"), "{error}");
+    assert!(error["message"].as_str().unwrap().contains("a one-off question"), "{error}");
     assert!(error["details"]["hint"].as_str().unwrap().starts_with("ask again with `aop ask`"), "{error}");
     assert_eq!(project.feature(id)["status"], "blocked");
     let error = project.run(&["send", "--feature-id", id, "hello"]).refused("invalid_status_transition", 1);

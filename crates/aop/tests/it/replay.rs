@@ -56,7 +56,7 @@ fn a_replay_of_what_is_not_there_names_what_is() {
     for option in ["--to", "--diff"] {
         project.run(&["replay", option, &last.to_string()]).data();
         let error = project.run(&["replay", option, "99"]).refused("invalid_argument", 2);
-        let message = format!("{option} 99 lies after the last event, which is {last}");
+        let message = format!("{option} 99 is past the last event ({last})");
         assert_eq!(error["message"], message.as_str());
     }
 }

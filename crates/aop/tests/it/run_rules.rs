@@ -830,7 +830,7 @@ fn the_demo_answers_itself_in_seconds_and_says_who_decided_what() {
 #[test]
 fn without_a_terminal_the_demo_answers_itself_and_says_so() {
     let demo = demo(&["demo"]);
-    assert!(demo.stderr.contains("Nobody can answer here"), "{demo:?}");
+    assert!(demo.stderr.contains("the demo answers its own questions"), "{demo:?}");
 }
 
 /// Runs the demonstration to its end.

@@ -108,7 +108,8 @@ macro_rules! assert_screen {
         let text = screen(&$project, $args).replace(&root, "[project]");
         insta::with_settings!({filters => vec![
             (r"q_[0-9A-Z]{26}", "[question]"),
-            (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "[time]"),
+            (r"\d{4}-\d\d-\d\d \(\w+\)", "[day]"),
+            (r"\b\d\d:\d\d:\d\d\b", "[time]"),
             (r"SINCE +", "SINCE  "),
             (r"\b(just now|\d+ (s|min|h) ago) +", "[ago]  "),
             (r"\b(just now|\d+ (s|min|h) ago)", "[ago]"),
@@ -246,7 +247,7 @@ fn a_prompt_that_is_left_says_what_becomes_of_its_question() {
         late.contains("the question expired") && late.contains("\n  aop reopen --feature-id ask-"),
         "{late}"
     );
-    assert!(!late.contains("elsewhere.") && !late.contains("press Enter"), "{late}");
+    assert!(!late.contains("ed elsewhere") && !late.contains("press Enter"), "{late}");
 }
 
 #[test]
@@ -565,7 +566,7 @@ fn a_terminal_that_can_only_print_lines_gets_no_prompt_but_the_flag_to_use() {
     let project = Project::with_feature();
     project.ask("op-1");
     let told = shown(&project, &format!("TERM=dumb {} answer", binary()));
-    assert!(told.contains("--answer (or --answer-file) are needed here"), "{told}");
+    assert!(told.contains("--answer (or --answer-file) are needed without a terminal"), "{told}");
     crate::run_support::git(&project, &["init", "--quiet"]);
     let who = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
     let commit = [&who[..], &["commit", "--quiet", "--allow-empty", "-m", "First commit"]].concat();
@@ -683,6 +684,70 @@ fn whoever_sends_a_feature_back_to_work_is_told_when_nobody_is_there_to_go_on() 
     project.tool("feature.transition", "human", &stop).data();
     let text = screen(&project, "retry --feature-id shop");
     assert!(text.contains(told), "{text}");
+}
+
+#[test]
+fn whoever_stops_walking_is_told_how_far_it_went() {
+    let project = Project::with_feature();
+    project.ask("op-1");
+    for number in 2..=3 {
+        let id = format!("f{number}");
+        project.run(&["features", "create", "--feature-id", &id, "--title", "T"]).data();
+        project.tool("feature.question_create", "builder", &question(&id, &id)).data();
+    }
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    answering.until("1 of 3 · ");
+    answering.until(PROMPT);
+    answering.press(b"\r");
+    answering.until("2 of 3 · ");
+    answering.until(PROMPT);
+    answering.press(b"\x03");
+    let seen = answering.end();
+    assert!(seen.contains("Stopped: 1 answered, 2 still open."), "{seen}");
+}
+
+#[test]
+fn a_table_that_is_watched_stays_when_somebody_quits() {
+    let project = Project::with_feature();
+    for key in [&b"q"[..], b"\x03"] {
+        let mut watching = Keyboard::start(&project, &format!("{} status --watch; echo left", binary()));
+        watching.until("q or Ctrl-C quits");
+        watching.press(key);
+        watching.until("left");
+        let seen = watching.end();
+        // Nothing is erased behind the last line, and no key leaves its mark.
+        let last = seen.rsplit("quits").next().unwrap();
+        assert!(
+            !last.contains("\u{1b}[2K") && !last.contains("\u{1b}[1A") && !last.contains("^C"),
+            "{seen:?}"
+        );
+    }
+}
+
+#[test]
+fn a_feature_shows_where_its_work_is_and_how_it_is_looked_at_and_merged() {
+    let project = crate::run_support::workshop("");
+    crate::run_support::script(&project, "shop", &json!({}));
+    std::fs::write(project.path("shop.md"), "# The shop\n").unwrap();
+    assert!(!project.run(&["run", "shop.md"]).stdout.is_empty());
+    let text = screen(&project, "features show shop");
+    for line in [
+        "engine scripted (qa)",
+        "branch aop/shop",
+        "worktree .aop/worktrees/shop",
+        "transcripts .aop/runs/*/shop/",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
+    }
+    let command = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+    let diff = finish(&mut on_terminal(&project, &format!("{} | cat", command("review: ")))).stdout;
+    assert!(diff.contains("+work"), "{diff}");
+    let elsewhere = format!("cd /; {} --project {} features show shop", binary(), project.root().display());
+    let elsewhere = shown(&project, &elsewhere);
+    assert!(elsewhere.contains(&format!("review: git -C {} diff", project.root().display())), "{elsewhere}");
+    let merge = command("then: ").replacen("aop", binary(), 1);
+    let merged = shown(&project, &merge);
+    assert!(merged.contains("shop is merged into main"), "{merged}");
 }
 
 #[test]

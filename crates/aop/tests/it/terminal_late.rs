@@ -73,10 +73,10 @@ fn what_was_chosen_and_typed_among_several_is_shown_when_it_can_not_be_sent() {
     let id = asked(&project, "shop", &json!({"expected_answer": several}));
     let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
     answering.until(PROMPT);
-    answering.press(b" \r");
-    answering.until("besides Linux?");
+    answering.press(b" \x1b[A\r");
+    answering.until("your own answer: enter to add it");
     answering.press(b"BSD\r");
-    answering.until("besides Linux, BSD?");
+    answering.until("Added: BSD.");
     answering.press(b"Plan");
     answering.until("> Plan");
     project.answer(&id, r#"["macOS"]"#).data();

@@ -38,11 +38,11 @@ pub(super) fn run(engine: Engine, prove: bool) -> CommandResult {
         })
         .collect();
     let closing = match (usable, prove) {
-        (true, true) => green("It asks, goes, and gets its answer."),
+        (true, true) => green("Self-test passed: it asks, parks and resumes."),
         (true, false) => {
-            format!("It is there. `aop engine doctor {engine} --self-test` tries it against a fake model.")
+            format!("Installed. `aop engine doctor {engine} --self-test` tries it against a fake model.")
         }
-        (false, _) => yellow("It cannot be used like this, see above."),
+        (false, _) => yellow("Not usable yet; see above."),
     };
     let text = format!("{}\n\n{closing}", lines.join("\n"));
     let envelope = Envelope::success(&json!({"engine": found, "usable": usable, "checks": checks}));

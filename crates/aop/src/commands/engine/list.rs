@@ -132,11 +132,11 @@ fn row(found: &Found) -> Vec<String> {
 
 fn abilities(can: Capabilities) -> String {
     let list = [
-        (can.native_ask, "asks by its own tool"),
-        (can.parks_to_nothing, "parks to nothing"),
+        (can.native_ask, "own ask tool"),
+        (can.parks_to_nothing, "no process while waiting"),
         (can.inject_answer, "answer as tool result"),
         (can.resume_by_message && !can.inject_answer, "answer as next message"),
-        (can.permission_questions, "asks for permission"),
+        (can.permission_questions, "asks permission"),
     ];
     let words: Vec<&str> = list.iter().filter(|(can, _)| *can).map(|(_, word)| *word).collect();
     words.join(", ")

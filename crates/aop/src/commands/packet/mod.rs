@@ -16,7 +16,7 @@ use clap::Subcommand;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Whether an instruction packet's step may start
+/// Check or answer an instruction packet's gate
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   aop packet check step.json
