@@ -109,7 +109,10 @@ fn all_previews(options: &[&Value], look: &Look<'_>) -> String {
 /// The preview of each option, of which the list shows that of the entry that is pointed at: together they may be longer
 /// than any terminal.
 fn previews(options: &[&Value], look: &Look<'_>) -> Vec<Option<String>> {
-    let shown = |option: &&Value| option["preview"].as_str().map(|preview| look.words(preview));
+    let shown = |option: &&Value| {
+        let label = look.words(option["label"].as_str().unwrap_or_default());
+        Some(format!("── {label}\n{}", look.words(option["preview"].as_str()?)))
+    };
     if look.careful { Vec::new() } else { options.iter().map(shown).collect() }
 }
 

@@ -146,7 +146,7 @@ impl Prompts {
 }
 
 /// How much of a question stands in the table; the whole of it is put by `aop answer`.
-const PROMPT: usize = 60;
+const PROMPT: usize = 66;
 
 /// The cells of a feature, with where it is said why it stands still.
 fn row(feature: &Value, prompts: &Prompts, reason: &str) -> Vec<String> {
