@@ -141,7 +141,7 @@ fn run(cli: Cli, screen: &Screen) -> CommandResult {
         Command::Send(args) => commands::send::run(global, &args),
         Command::Status(args) => commands::status::run(global, screen, &args),
         Command::Runners(args) => commands::runners::run(global, &args),
-        Command::Features(args) => commands::features::run(global, args),
+        Command::Features(args) => commands::features::run(global, screen, args),
         Command::Questions(args) => commands::questions::run(global, &args),
         Command::Answer(args) => commands::answer::run(global, screen, &args),
         Command::Ask(args) => commands::ask::run(global, screen, &args),

@@ -4,7 +4,7 @@ use super::status::Prompts;
 use crate::cli::Global;
 use crate::input::read_text;
 use crate::output::style::{bold, clean, dim};
-use crate::output::{CommandResult, Reply, question::card};
+use crate::output::{CommandResult, Reply, Screen, question::card};
 use crate::project::{Project, Session, operation_id};
 use aop_kernel::ids::{FeatureId, OperationId};
 use aop_kernel::lifecycle::MADE_ANEW;
@@ -81,9 +81,9 @@ It holds from the feature's next turn on.")]
 }
 
 /// Runs the chosen one.
-pub(crate) fn run(global: &Global, args: FeaturesArgs) -> CommandResult {
+pub(crate) fn run(global: &Global, screen: &Screen, args: FeaturesArgs) -> CommandResult {
     match args.command {
-        FeaturesCommand::List { status, all } => list(global, status, all),
+        FeaturesCommand::List { status, all } => list(global, screen, status, all),
         FeaturesCommand::Show { feature_id } => show(global, &feature_id),
         FeaturesCommand::Mode { feature_id, mode, operation_id: operation } => {
             set(global, &feature_id, &mode, &operation_id(operation.as_deref())?)
@@ -126,10 +126,10 @@ fn set(global: &Global, feature_id: &str, mode: &str, operation: &OperationId) -
     Ok(Reply::ok(envelope, text))
 }
 
-fn list(global: &Global, status: Option<String>, all: bool) -> CommandResult {
+fn list(global: &Global, screen: &Screen, status: Option<String>, all: bool) -> CommandResult {
     let session = Project::find(global)?.open()?;
     let (items, work) = super::status::look(&session, &json!({"status": status, "all": all}))?;
-    let prompts = session.wait(Prompts::of(session.store(), &items));
+    let prompts = Prompts::shown_on(screen, &session, &items);
     let text = super::status::overview(&items, &prompts, work.anybody);
     Ok(Reply::ok(Envelope::success(&Items { items }), text))
 }

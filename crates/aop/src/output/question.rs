@@ -261,6 +261,32 @@ mod tests {
     }
 
     #[test]
+    fn the_heading_has_the_deadline_and_a_name_that_tells_something_and_the_command_is_whole() {
+        let lone = "ask-01m7ttmfpeajcwmg9tzarxqb9s";
+        let id = "q_01JA0000000000000000000000";
+        for (feature, begin) in
+            [("shop", "shop · clarification · builder asked "), (lone, "clarification · builder asked ")]
+        {
+            let question = asked(json!({"feature_id": feature, "expires_at": "2126-01-01T00:00:00Z"}));
+            for text in [card(&question), above_prompt(&question)] {
+                let lines: Vec<&str> = text.lines().collect();
+                assert!(lines[0].starts_with(begin) && lines[0].contains(" · expires in "), "{text}");
+                assert!(lines[0].len() < 80 && lines[1] == id, "{text}");
+            }
+            let command = format!("aop answer --feature-id {feature} --question-id {id}");
+            assert!(card(&question).lines().any(|line| line.trim() == command), "{}", card(&question));
+        }
+    }
+
+    #[test]
+    fn a_form_is_answered_in_words_and_what_was_asked_for_as_json_in_json() {
+        let answer = json!({"flow": "Three steps"});
+        assert_eq!(answered(&asked(json!({})).asked, &answer), "Three steps");
+        let json = asked(json!({"expected_answer": {"kind": "json"}}));
+        assert_eq!(answered(&json.asked, &answer), r#"{"flow":"Three steps"}"#);
+    }
+
+    #[test]
     fn details_stand_with_the_question_harmless_and_bounded() {
         let long = "x".repeat(5_000);
         let details = json!({"command": "rm -rf build", "env": {"A": 1}, "e\u{1b}[2Jvil": "\u{1b}]0;owned\u{7}\nsecond"});

@@ -12,6 +12,7 @@ use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::question::Question;
 use aop_kernel::status::{ActivityState, Status};
+use aop_kernel::tools::is_lone_feature;
 use std::collections::BTreeMap;
 
 /// What is shown.
@@ -199,6 +200,9 @@ fn head(question: &Question, columns: usize) -> String {
     let until = question.expires_at.map(|at| format!("expires {}", relative(at)));
     let whole = until.as_ref().map_or_else(|| by.clone(), |until| format!("{by} · {until}"));
     let id = question.feature_id.as_str();
+    if is_lone_feature(&question.feature_id) {
+        return format!("{} {}  {}", yellow("?"), yellow(kind), dim(&whole));
+    }
     // Beside what stands between them, and the last column.
     let room = |told: &str| columns.saturating_sub(7 + seen(kind) + seen(told));
     let told = if room(&whole) >= seen(id).min(LEAST) { whole } else { until.unwrap_or(by) };

@@ -40,11 +40,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &StatusArgs) -> Comman
         return watch::run(&session, screen, args.all);
     }
     let (features, work) = look(&session, &json!({"all": args.all}))?;
-    let prompts = if screen.is_text() {
-        session.wait(Prompts::of(session.store(), &features))
-    } else {
-        Prompts::default()
-    };
+    let prompts = Prompts::shown_on(screen, &session, &features);
     let mut text = overview(&features, &prompts, work.anybody);
     let notes = notes(&session, &features, work.anybody)?;
     for note in notes.into_iter().chain(runners::line(&work)) {
@@ -131,6 +127,15 @@ fn field(feature: &Value, key: &str) -> String {
 pub(crate) struct Prompts(BTreeMap<String, String>);
 
 impl Prompts {
+    /// Those that a person is shown; a program has the ids.
+    pub(super) fn shown_on(screen: &Screen, session: &Session, features: &[Value]) -> Self {
+        if screen.is_text() {
+            session.wait(Prompts::of(session.store(), features))
+        } else {
+            Prompts::default()
+        }
+    }
+
     /// Those of the features that wait, the oldest questions first, and no more than are counted. What cannot be read is
     /// shown by its id.
     pub(crate) async fn of(store: &dyn Store, features: &[Value]) -> Self {
