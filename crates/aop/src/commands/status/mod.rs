@@ -100,7 +100,8 @@ pub(crate) fn overview(features: &[Value], prompts: &Prompts, at_work: bool) -> 
     if features.is_empty() {
         return none_yet();
     }
-    let rows: Vec<Vec<String>> = features.iter().map(|feature| row(feature, prompts, "see below")).collect();
+    let rows: Vec<Vec<String>> =
+        features.iter().map(|feature| row(feature, prompts, told_below(feature))).collect();
     let mut text = fitting(HEADER, &rows, Some(TITLE));
     let stuck = features.iter().filter(|feature| is_stuck(feature));
     for part in waits(features).into_iter().chain(stuck.map(|feature| stands_still(feature, at_work))) {
@@ -152,6 +153,11 @@ impl Prompts {
 
 /// How much of a question stands in the table; the whole of it is put by `aop answer`.
 const PROMPT: usize = 66;
+
+/// What a row says of a reason that stands below the table. What failed waits for nothing.
+fn told_below(feature: &Value) -> &'static str {
+    if feature["status"] == "failed" { "" } else { "see below" }
+}
 
 /// The cells of a feature, with where it is said why it stands still.
 fn row(feature: &Value, prompts: &Prompts, reason: &str) -> Vec<String> {
@@ -268,12 +274,13 @@ mod tests {
         let why = |status: &str, question: Option<&str>| {
             let feature = json!({"feature_id": "shop", "status": status, "status_reason": "sent back by retry",
                 "open_question_id": question});
-            super::row(&feature, &prompts, "see below").pop().unwrap()
+            super::row(&feature, &prompts, super::told_below(&feature)).pop().unwrap()
         };
         assert_eq!(why("awaiting_input", Some("q")), "Which one?");
         assert_eq!(why("awaiting_input", Some("q_unread")), "q_unread");
         assert_eq!(why("building", None), "");
         assert_eq!(why("blocked", None), "see below");
+        assert_eq!(why("failed", None), "");
         assert_eq!(why("ready_to_merge", None), "sent back by retry");
     }
 

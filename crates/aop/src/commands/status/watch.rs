@@ -1,7 +1,9 @@
 //! `aop status --watch`: the features after every commit; those that follow each other closely are shown as one. What does
 //! not fit on the terminal is counted, and what needs a person is shown before anything else.
 
-use super::{HEADER, Prompts, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, waits};
+use super::{
+    HEADER, Prompts, TITLE, has_open_question, is_stuck, look, notes, row, stands_still, told_below, waits,
+};
 use crate::output::live::{AIRY, Painter, give_back};
 use crate::output::style::dim;
 use crate::output::table::{Listed, and_more, fit_into, within};
@@ -211,7 +213,7 @@ fn work(picture: &Picture<'_>, columns: usize, left: usize, gap: usize) -> Vec<S
                 reasons.extend(paragraph(&stands_still(feature, picture.at_work), columns, gap));
                 needed = if place < urgent { needed } else { total };
             }
-            let reason = if is_told { "see below" } else { "see `aop status`" };
+            let reason = if is_told { told_below(feature) } else { "see `aop status`" };
             rows.push(row(feature, &picture.prompts, reason));
         }
         let room = left.saturating_sub(1 + reasons.len());
