@@ -18,7 +18,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Events are read in pages of this …
 const PAGE: usize = 1_000;
@@ -42,13 +42,16 @@ pub(super) struct Tally {
     seen: u64,
     open: BTreeMap<QuestionId, Wait>,
     kinds: BTreeMap<&'static str, Sum>,
-    features: BTreeMap<FeatureId, Sum>,
+    /// Without a name: the questions outside any feature, together.
+    features: BTreeMap<Option<FeatureId>, Sum>,
+    /// The features that only carry a question.
+    lone: BTreeSet<FeatureId>,
     days: BTreeMap<i64, i64>,
 }
 
 #[derive(Debug, Clone)]
 struct Wait {
-    feature: FeatureId,
+    feature: Option<FeatureId>,
     kind: QuestionType,
     since: Timestamp,
 }
@@ -85,10 +88,14 @@ impl Tally {
     fn take(&mut self, recorded: &Recorded) {
         self.seen = recorded.seq;
         let at = recorded.stamped.at;
+        if let Event::FeatureCreated { adhoc: true, .. } = &recorded.stamped.event {
+            self.lone.insert(recorded.stamped.feature_id.clone());
+            return;
+        }
         if let Event::QuestionOpened { question, .. } = &recorded.stamped.event {
             if question.asked.blocking {
                 let wait = Wait {
-                    feature: question.feature_id.clone(),
+                    feature: Some(question.feature_id.clone()).filter(|id| !self.lone.contains(id)),
                     kind: question.asked.question_type,
                     since: question.created_at,
                 };
@@ -127,6 +134,7 @@ impl Tally {
             open: BTreeMap::new(),
             kinds: self.kinds.clone(),
             features: self.features.clone(),
+            lone: BTreeSet::new(),
             days: self.days.clone(),
         };
         self.open.values().for_each(|wait| all.add(wait, now));
@@ -223,7 +231,8 @@ async fn show(State(app): State<Shared>, visitor: Visitor) -> Page {
             .iter()
             .take(NAMED)
             .map(|(id, sum)| {
-                Row::new(words::cut(id.as_str(), 30), Some(format!("/features/{id}")), **sum, most)
+                let name = id.as_ref().map_or(words::LONE.to_owned(), |id| words::cut(id.as_str(), 30));
+                Row::new(name, id.as_ref().map(|id| format!("/features/{id}")), **sum, most)
             })
             .collect(),
         days: days(&all, now),
@@ -277,6 +286,22 @@ mod tests {
         let seen = tally.seen;
         assert!(tally.catch_up(world.service.store.as_ref()).await.unwrap());
         assert_eq!((tally.seen, tally.kinds["Risk"].count), (seen, 1), "nothing is counted twice");
+    }
+
+    #[tokio::test]
+    async fn questions_outside_any_feature_are_one_row() {
+        let world = World::new().await;
+        world.feature("a", "A").await;
+        world.ask("a", json!({})).await;
+        for number in 0..3 {
+            world.ask_outside(&format!("Which {number}?")).await;
+        }
+        let mut tally = Tally::default();
+        tally.catch_up(world.service.store.as_ref()).await.unwrap();
+        world.clock.advance(1_000);
+        let all = tally.until(world.service.store.now().await.unwrap());
+        let counts: Vec<_> = all.features.iter().map(|(id, sum)| (id.is_some(), sum.count)).collect();
+        assert_eq!(counts, [(false, 3), (true, 1)]);
     }
 
     #[tokio::test]

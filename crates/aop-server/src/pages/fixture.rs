@@ -53,6 +53,17 @@ impl World {
         data["question_id"].as_str().unwrap().to_owned()
     }
 
+    /// Asks outside any feature; the question's id.
+    pub(crate) async fn ask_outside(&self, prompt: &str) -> String {
+        let operation = ulid::Ulid::generate().to_string();
+        let feature = format!("ask-{}", operation.to_lowercase());
+        let input = question(json!({"feature_id": feature, "prompt": prompt, "operation_id": operation}));
+        let request = question_request(&Caller::new(Role::Human), &input, "test", &rules()).unwrap();
+        let data =
+            self.service.submit(request.bringing_feature(prompt.into())).await.unwrap().envelope.data();
+        data["question_id"].as_str().unwrap().to_owned()
+    }
+
     pub(crate) async fn answer(&self, feature: &str, id: &str, answer: Value) {
         let input = json!({"feature_id": feature, "question_id": id, "answer": answer, "answered_by": "ada"});
         self.try_call(Tool::QuestionAnswer, input).await.unwrap();
