@@ -16,11 +16,25 @@
     if (s < 86400) return two(Math.floor(s / 3600), "h", Math.floor((s % 3600) / 60), "min");
     return two(Math.floor(s / 86400), s < 172800 ? "day" : "days", Math.floor((s % 86400) / 3600), "h");
   };
+  // Whoever looks has a time zone; the server does not know which.
+  const clock = (at) => at.toLocaleTimeString([], { hour: "numeric", minute: "2-digit" });
+  const local = (at, now) => at.toDateString() === now.toDateString() ? clock(at)
+    : `${at.toLocaleDateString([], { day: "numeric", month: "short" })}, ${clock(at)}`;
   // By the clock of the store: that of the browser may be hours off.
   const ahead = (page) => Date.parse(page.dataset.now) - Date.now();
   let off = ahead(body);
   const tick = () => {
     const now = Date.now() + off;
+    for (const time of $$("time:not([data-local])")) {
+      const at = new Date(time.dateTime);
+      time.dataset.local = "yes";
+      time.title = `${time.dataset.left === undefined ? "" : "until "}${at.toLocaleString()}`;
+      if (time.dataset.clock !== undefined) time.textContent = local(at, new Date(now));
+    }
+    for (const time of $$("time[data-ahead]")) {
+      const left = Date.parse(time.dateTime) - now;
+      time.textContent = left <= 0 ? "now" : `in ${span(left)}`;
+    }
     for (const time of $$("time[data-past]")) {
       const gone = now - Date.parse(time.dateTime);
       time.textContent = gone < 5000 ? "just now" : `${span(gone)} ago`;
@@ -33,6 +47,7 @@
     }
   };
   setInterval(tick, 1000);
+  tick();
 
   // ---- live: what changed is read again and put in place; what somebody types stays where it is
   const form = $("#answer");

@@ -56,6 +56,14 @@ impl Service {
         Service { at_work: Some(at_work), ..self }
     }
 
+    /// Whether anybody works on the project in this moment. Where that cannot be known, the log is believed.
+    pub async fn is_at_work(&self) -> bool {
+        match &self.at_work {
+            Some(at_work) => at_work().await,
+            None => true,
+        }
+    }
+
     /// Runs a tool by name.
     pub async fn call(
         &self,
@@ -106,9 +114,7 @@ impl Service {
     async fn lay_down<'a>(&self, states: impl IntoIterator<Item = &'a mut ActivityState>) {
         let working = states.into_iter().filter(|state| **state == ActivityState::Working);
         let working: Vec<&mut ActivityState> = working.collect();
-        if let (false, Some(at_work)) = (working.is_empty(), &self.at_work)
-            && !at_work().await
-        {
+        if !working.is_empty() && !self.is_at_work().await {
             working.into_iter().for_each(|state| *state = ActivityState::Idle);
         }
     }

@@ -255,7 +255,7 @@ pub(super) fn elicitation(asked: &Question, form: &Form) -> Option<ElicitRequest
 /// What the form asks, behind what its questions are about: whoever accepts it decides on that. After
 /// it what the answer has to be like, and why it is asked again.
 fn all_of_it(asked: &Asked, message: &str, again: Option<&str>) -> String {
-    let warning = words::caution(asked.question_type).map(str::to_owned);
+    let warning = words::caution(asked).map(str::to_owned);
     // A question without a form of its own is the message.
     let prompt = asked.spec.is_some().then(|| match asked.question_type.grants() {
         true => visible(&asked.prompt),

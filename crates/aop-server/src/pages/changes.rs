@@ -82,7 +82,14 @@ async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String
             Err(why) => (Some(why), Vec::new(), false),
         },
     };
-    let changes = ChangesPage { shell, tab: "changes", card: Card::of(&feature, now), none, files, cut };
+    let changes = ChangesPage {
+        shell,
+        tab: "changes",
+        card: Card::of(&feature, app.service.is_at_work().await, now),
+        none,
+        files,
+        cut,
+    };
     page(StatusCode::OK, &changes)
 }
 

@@ -4,14 +4,13 @@ use super::features::Card;
 use super::inbox;
 use super::outcome::Outcome;
 use super::shell::{Here, Shell, Waiting};
-use super::words::When;
+use super::words::{self, Piece, When};
 use super::{Page, markdown, page};
 use crate::http::Shared;
 use crate::http::auth::Visitor;
 use aop_kernel::ids::{FeatureId, QuestionId};
-use aop_kernel::log::sentence;
 use aop_kernel::time::Timestamp;
-use aop_kernel::{ErrorCode, Refusal, event::Recorded};
+use aop_kernel::{ErrorCode, Refusal, event::Stamped};
 use askama::Template;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
@@ -55,32 +54,43 @@ struct Answered {
     outcome: Outcome,
 }
 
-/// One line of the timeline, with a link to the question it is about.
-struct Entry {
+/// One line of a timeline, with a link to the question it is about.
+pub(super) struct Entry {
     kind: &'static str,
-    when: When,
-    before: String,
-    question: Option<String>,
-    after: String,
+    pub(super) when: When,
+    pub(super) before: Vec<Piece>,
+    pub(super) question: Option<String>,
+    pub(super) after: Vec<Piece>,
 }
 
 impl Entry {
-    fn of(event: &Recorded, now: Timestamp) -> Self {
-        let words = sentence(&event.stamped);
-        let (before, question, after) = match named(&words) {
-            Some((place, id)) => {
-                let after = words.get(place + id.len()..).unwrap_or_default().to_owned();
-                (words.get(..place).unwrap_or_default().to_owned(), Some(id), after)
+    pub(super) fn of(stamped: &Stamped, now: Timestamp) -> Self {
+        let mut before = words::told(stamped);
+        let found = before.iter().enumerate().find_map(|(index, piece)| Some((index, named(&piece.text)?)));
+        let (question, after) = match found {
+            Some((index, (place, id))) => {
+                let mut after = before.split_off(index);
+                if let Some(first) = after.first_mut() {
+                    let rest = first.text.split_off(place);
+                    let text = std::mem::replace(
+                        &mut first.text,
+                        rest.get(id.len()..).unwrap_or_default().to_owned(),
+                    );
+                    before.push(Piece { code: first.code, text });
+                }
+                before.retain(|piece| !piece.text.is_empty());
+                after.retain(|piece| !piece.text.is_empty());
+                (Some(id), after)
             }
-            None => (words, None, String::new()),
+            None => (None, Vec::new()),
         };
-        let name = event.stamped.event.name();
+        let name = stamped.event.name();
         let kind = name.split(['.', '_']).next_back().unwrap_or(name);
-        Entry { kind, when: When::past(event.stamped.at, now), before, question, after }
+        Entry { kind, when: When::past(stamped.at, now), before, question, after }
     }
 
     /// The end of the question's id: enough to tell two of them apart.
-    fn short(&self) -> &str {
+    pub(super) fn short(&self) -> &str {
         self.question.as_deref().and_then(|id| id.get(id.len().saturating_sub(6)..)).unwrap_or_default()
     }
 }
@@ -116,11 +126,11 @@ async fn show(
     let feature = FeaturePage {
         shell,
         tab: "timeline",
-        card: Card::of(&view.feature, now),
+        card: Card::of(&view.feature, app.service.is_at_work().await, now),
         spec: view.spec.as_deref().map(markdown::render),
         open: view.open.iter().map(|question| inbox::Card::of(question, "", now)).collect(),
         answers: answers.collect(),
-        entries: events.iter().map(|event| Entry::of(event, now)).collect(),
+        entries: events.iter().map(|event| Entry::of(&event.stamped, now)).collect(),
         older: events.last().filter(|_| more).map(|event| event.seq),
         latest: before.is_none(),
     };

@@ -1,6 +1,7 @@
 //! One question: what is asked, the form to answer it, what the agent was doing, and how it ended. The first answer
 //! wins; whoever comes later is told who was first, and keeps what they typed.
 
+use super::feature::Entry;
 use super::form::{Form, Shape};
 use super::outcome::Outcome;
 use super::shell::{Here, Shell, Waiting};
@@ -10,11 +11,11 @@ use crate::details::details;
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
+use aop_kernel::event::Stamped;
 use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
 use aop_kernel::question::{Question, QuestionState, ResolutionMode};
 use aop_kernel::role::{Caller, Role};
-use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Store, fresh_operation};
@@ -65,6 +66,8 @@ struct QuestionPage {
     prompt: String,
     asked: When,
     deadline: Option<When>,
+    /// The deadline as the beginning of what happens then.
+    after: Option<When>,
     urgency: &'static str,
     timeout: String,
     /// The form, while it is open.
@@ -80,7 +83,7 @@ struct QuestionPage {
     /// Whether something is allowed by an answer: its details stand before the form, whatever the width of the page.
     grants: bool,
     details: Vec<(String, String)>,
-    log: Vec<(When, String)>,
+    log: Vec<Entry>,
     /// Whether more happened since than is looked through.
     long_ago: bool,
     earlier: Vec<(String, &'static str)>,
@@ -222,11 +225,12 @@ async fn view(
         feature_title: feature.as_ref().filter(|_| !is_lone).map(|feature| feature.title.clone()),
         about,
         tone,
-        caution: words::caution(asked.question_type),
+        caution: words::caution(asked),
         blocking: asked.blocking,
         prompt: markdown::asked(asked.question_type, &asked.prompt),
         asked: When::past(question.created_at, now),
         deadline: question.expires_at.filter(|_| question.is_open()).map(|until| When::left(until, now)),
+        after: question.expires_at.map(|until| When::ahead(until, now)),
         urgency: words::urgency(question.expires_at, now),
         timeout: words::on_timeout(question, is_lone),
         form,
@@ -240,7 +244,7 @@ async fn view(
         cwd: asked.engine_ref.as_ref().map(|engine| engine.cwd.clone()).filter(|cwd| !cwd.is_empty()),
         grants: asked.question_type.grants(),
         details: details(asked),
-        log: log.into_iter().map(|(at, words)| (When::past(at, now), words)).collect(),
+        log: log.iter().map(|line| Entry::of(line, now)).collect(),
         long_ago,
         earlier,
         later: Later::of(app, question).await?,
@@ -249,27 +253,26 @@ async fn view(
 }
 
 /// The last that happened in the feature before a question was asked, newest first, and whether the search was given up.
-async fn happened_before(
-    store: &dyn Store,
-    question: &Question,
-) -> Result<(Vec<(Timestamp, String)>, bool), Refusal> {
+async fn happened_before(store: &dyn Store, question: &Question) -> Result<(Vec<Stamped>, bool), Refusal> {
     let mut lines = Vec::new();
     let (mut before, mut size) = (None, FIRST_PAGE);
     loop {
         let events = store.last_events(question.feature_id.clone(), before, size).await?;
-        let earlier = events.iter().filter(|event| event.stamped.at <= question.created_at);
-        let earlier = earlier.map(|event| (event.stamped.at, sentence(&event.stamped)));
+        let (count, last) = (events.len(), events.last().map(|event| event.seq));
+        let stamped = events.into_iter().map(|event| event.stamped);
+        let earlier = stamped.filter(|stamped| stamped.at <= question.created_at);
         // Without the asking itself, which the whole page is about.
-        lines.extend(earlier.filter(|(_, words)| !words.contains(question.id.as_str())));
+        let earlier = earlier.filter(|stamped| !sentence(stamped).contains(question.id.as_str()));
+        lines.extend(earlier.take(LINES));
         lines.truncate(LINES);
-        if lines.len() == LINES || events.len() < size {
+        if lines.len() == LINES || count < size {
             return Ok((lines, false));
         }
         if size >= LAST_PAGE {
             let given_up = lines.is_empty();
             return Ok((lines, given_up));
         }
-        before = events.last().map(|event| event.seq);
+        before = last;
         size *= 4;
     }
 }
@@ -298,7 +301,8 @@ mod tests {
         let question = find(store, &QuestionId::parse(&id).unwrap()).await.unwrap();
         let (first, _) = happened_before(store, &question).await.unwrap();
         assert_eq!(first.len(), LINES);
-        assert!(first[0].1.contains("note 5") && first[5].1.contains("note 0"), "{first:?}");
+        let says = |line: usize, words: &str| sentence(&first[line]).contains(words);
+        assert!(says(0, "note 5") && says(5, "note 0"), "{first:?}");
         world.clock.advance(1);
         for since in [FIRST_PAGE, 5 * FIRST_PAGE] {
             busy(&world, since).await;

@@ -98,7 +98,7 @@ async fn about(app: &App, visitor: &Visitor, id: &str) -> Result<(Shell, Card, F
     let feature = store.feature(id.clone()).await?.ok_or_else(|| super::feature::missing(&id))?;
     let now = shell.now;
     shell.open = Waiting::of(&store.inbox(0, 0).await?);
-    Ok((shell, Card::of(&feature, now), id))
+    Ok((shell, Card::of(&feature, app.service.is_at_work().await, now), id))
 }
 
 async fn find(app: &App, id: FeatureId) -> Result<Vec<Found>, Trouble> {

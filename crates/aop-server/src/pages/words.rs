@@ -1,8 +1,11 @@
 //! What a person reads: times, states and consequences in words. Nothing here decides anything; it says what the
 //! record says.
 
+use aop_kernel::event::{Event, Stamped};
+use aop_kernel::log::{one_line, sentence};
 use aop_kernel::policy::{DecisionPolicy, OnTimeout};
-use aop_kernel::question::{Question, QuestionType, ResolutionMode};
+use aop_kernel::question::{Asked, Question, QuestionType, ResolutionMode};
+use aop_kernel::role::Role;
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use serde_json::Value;
@@ -14,7 +17,9 @@ pub(crate) struct When {
     pub(crate) exact: String,
     /// For people without a script, and on hovering.
     pub(crate) full: String,
-    /// "3 min ago" or "12 min left".
+    /// The time of day, with the date where it is another day.
+    pub(crate) clock: String,
+    /// "3 min ago", "12 min left" or "in 12 min".
     pub(crate) words: String,
 }
 
@@ -23,14 +28,21 @@ impl When {
     pub(crate) fn past(at: Timestamp, now: Timestamp) -> Self {
         let gone = now.as_millis() - at.as_millis();
         let words = if gone < 5_000 { "just now".to_owned() } else { format!("{} ago", span(gone)) };
-        When { exact: at.to_string(), full: full(at), words }
+        When { exact: at.to_string(), full: full(at), clock: clock(at, now), words }
     }
 
     /// How much time is left.
     pub(crate) fn left(until: Timestamp, now: Timestamp) -> Self {
         let left = until.as_millis() - now.as_millis();
         let words = if left <= 0 { "time is up".to_owned() } else { format!("{} left", span(left)) };
-        When { exact: until.to_string(), full: full(until), words }
+        When { exact: until.to_string(), full: full(until), clock: clock(until, now), words }
+    }
+
+    /// In how much time something happens.
+    pub(crate) fn ahead(at: Timestamp, now: Timestamp) -> Self {
+        let left = at.as_millis() - now.as_millis();
+        let words = if left <= 0 { "now".to_owned() } else { format!("in {}", span(left)) };
+        When { exact: at.to_string(), full: full(at), clock: clock(at, now), words }
     }
 }
 
@@ -38,6 +50,61 @@ impl When {
 pub(crate) fn full(at: Timestamp) -> String {
     let text = at.to_string();
     format!("{} {} UTC", text.get(..10).unwrap_or(&text), text.get(11..19).unwrap_or_default())
+}
+
+/// `22:00 UTC`, or `2026-03-05 09:00 UTC` where that is not today.
+fn clock(at: Timestamp, now: Timestamp) -> String {
+    let (text, today) = (at.to_string(), now.to_string());
+    let time = text.get(11..16).unwrap_or_default();
+    match text.get(..10) {
+        date if date == today.get(..10) => format!("{time} UTC"),
+        date => format!("{} {time} UTC", date.unwrap_or(&text)),
+    }
+}
+
+/// A part of a line of ours: words, or a command to type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Whether it stood between backticks.
+    pub(crate) code: bool,
+    pub(crate) text: String,
+}
+
+/// A line in parts: what stands between two backticks is a command. A backtick without another is itself.
+pub(crate) fn pieces(line: &str) -> Vec<Piece> {
+    let parts: Vec<&str> = line.split('`').collect();
+    let mut pieces: Vec<Piece> = Vec::with_capacity(parts.len());
+    for (index, part) in parts.iter().enumerate() {
+        let (opened, closed) = (index % 2 == 1, index + 1 < parts.len());
+        let code = opened && closed && !part.trim().is_empty();
+        let text = match (opened, closed) {
+            (true, true) if !code => format!("`{part}`"),
+            (true, false) => format!("`{part}"),
+            _ => (*part).to_owned(),
+        };
+        match pieces.last_mut() {
+            Some(last) if !code && !last.code => last.text.push_str(&text),
+            _ if text.is_empty() => {}
+            _ => pieces.push(Piece { code, text }),
+        }
+    }
+    pieces
+}
+
+/// What the log says of an event, in parts. Only reasons name commands: what people and agents said stays sign by sign.
+pub(crate) fn told(stamped: &Stamped) -> Vec<Piece> {
+    let line = sentence(stamped);
+    match &stamped.event {
+        Event::StatusChanged { .. } => pieces(&line),
+        _ => vec![Piece { code: false, text: line }],
+    }
+}
+
+/// Why a feature stands where it does, where that says what it waits for. While it waits for an answer the question says
+/// why, and while somebody works on it the timeline tells what came before.
+pub(crate) fn reason(status: Status, reason: Option<&str>) -> Option<Vec<Piece>> {
+    let speaks = status.worker().is_none() && status != Status::AwaitingInput;
+    reason.filter(|_| speaks).map(|reason| pieces(&one_line(reason)))
 }
 
 /// A length of time, in the one or two units that matter.
@@ -79,14 +146,16 @@ pub(crate) fn about(kind: QuestionType) -> (&'static str, &'static str) {
     }
 }
 
-/// What saying yes would mean, for the kinds that ask for care.
-pub(crate) fn caution(kind: QuestionType) -> Option<&'static str> {
-    match kind {
-        QuestionType::Clarification | QuestionType::ExternalDecision => None,
-        QuestionType::PermissionOverride => {
+/// What saying yes would mean, for the kinds that ask for care. People ask as well, and scripts in their name.
+pub(crate) fn caution(asked: &Asked) -> Option<&'static str> {
+    match (asked.question_type, asked.role) {
+        (QuestionType::Clarification | QuestionType::ExternalDecision, _) => None,
+        (QuestionType::PermissionOverride, Role::Human) => Some("Permission is requested."),
+        (QuestionType::PermissionOverride, _) => {
             Some("The agent asks for permission to do something it may not do by itself.")
         }
-        QuestionType::RiskAck => Some("The agent asks you to accept a risk."),
+        (QuestionType::RiskAck, Role::Human) => Some("You are asked to accept a risk."),
+        (QuestionType::RiskAck, _) => Some("The agent asks you to accept a risk."),
     }
 }
 
@@ -112,14 +181,12 @@ pub(crate) fn resume(name: &str) -> String {
 /// Where a question comes from that brought its feature along.
 pub(crate) const LONE: &str = "outside any feature";
 
-/// What happens when nobody answers, as one or two sentences. Nothing but the question is in the feature of a lone one.
+/// What happens at the deadline when nobody answers: how a sentence goes on that begins with the time. Nothing but the
+/// question is in the feature of a lone one.
 pub(crate) fn on_timeout(question: &Question, is_lone: bool) -> String {
-    let Some(until) = question.expires_at else {
-        return "Nothing happens by itself: it waits until somebody answers.".to_owned();
-    };
     let feature = &question.feature_id;
     let policy = question.expiry_policy;
-    let then = match (policy.strict, question.asked.blocking, policy.on_timeout) {
+    match (policy.strict, question.asked.blocking, policy.on_timeout) {
         (true, ..) if is_lone => {
             "the question expires, and whoever asked is told that nobody answered.".to_owned()
         }
@@ -138,8 +205,7 @@ pub(crate) fn on_timeout(question: &Question, is_lone: bool) -> String {
                 "the agent decides for itself, and has to say that it did.".to_owned()
             }
         },
-    };
-    format!("If nobody answers by {}, {then}", full(until))
+    }
 }
 
 /// How a question was closed.
@@ -198,6 +264,7 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn lengths_of_time_have_one_or_two_units() {
@@ -221,6 +288,59 @@ mod tests {
         assert_eq!(When::left(now, now).words, "time is up");
         assert_eq!(When::past(now, now).words, "just now");
         assert_eq!(When::past(now, now.plus_millis(180_000)).full, "1970-01-01 00:16:40 UTC");
+    }
+
+    #[test]
+    fn a_deadline_on_another_day_has_a_date() {
+        let now = Timestamp::from_millis(1_000_000);
+        let soon = When::ahead(now.plus_millis(840_000), now);
+        assert_eq!((soon.clock.as_str(), soon.words.as_str()), ("00:30 UTC", "in 14 min"));
+        let later = When::ahead(now.plus_millis(86_400_000), now);
+        assert_eq!((later.clock.as_str(), later.words.as_str()), ("1970-01-02 00:16 UTC", "in 1 day"));
+        assert_eq!(When::ahead(now, now).words, "now");
+    }
+
+    #[test]
+    fn what_stands_between_two_backticks_is_a_command_and_a_lone_backtick_is_itself() {
+        let shown = |line: &str| {
+            let shown = pieces(line)
+                .into_iter()
+                .map(|Piece { code, text }| if code { format!("<{text}>") } else { text });
+            shown.collect::<Vec<_>>().join("|")
+        };
+        assert_eq!(shown("`aop merge` (checks: none)"), "<aop merge>| (checks: none)");
+        assert_eq!(shown("see `a`; go on with `b`"), "see |<a>|; go on with |<b>");
+        assert_eq!(shown("a ` b"), "a ` b");
+        assert_eq!(shown("`a` and `b"), "<a>| and `b");
+        assert_eq!(shown("``` `` `"), "``` `` `");
+        assert_eq!(shown(""), "");
+    }
+
+    #[test]
+    fn a_reason_is_shown_where_it_says_what_is_waited_for() {
+        for (status, shown) in [
+            (Status::Blocked, true),
+            (Status::ReadyToMerge, true),
+            (Status::Failed, true),
+            (Status::Merged, true),
+            (Status::AwaitingInput, false),
+            (Status::Planning, false),
+            (Status::Building, false),
+            (Status::Qa, false),
+        ] {
+            assert_eq!(reason(status, Some("retry")).is_some(), shown, "{status:?}");
+        }
+        assert_eq!(reason(Status::Blocked, None), None);
+    }
+
+    #[test]
+    fn a_caution_names_no_agent_where_a_person_asks() {
+        for kind in ["permission_override", "risk_ack"] {
+            for (role, agent) in [("human", false), ("builder", true)] {
+                let asked = crate::pages::fixture::asked(json!({"question_type": kind, "role": role}));
+                assert_eq!(caution(&asked).unwrap().contains("agent"), agent, "{kind} {role}");
+            }
+        }
     }
 
     #[test]

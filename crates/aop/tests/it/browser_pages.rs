@@ -376,6 +376,38 @@ fn enter_leaves_no_page_that_still_holds_something_that_was_not_sent() {
 }
 
 #[test]
+#[test]
+fn a_deadline_is_told_in_the_time_of_whoever_looks() {
+    let project = project();
+    let id = ask(&project, "one", json!({"timeout_ms": 840_000}));
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    let there = |zone: &str| {
+        browser.devtools("Emulation.setTimezoneOverride", &json!({"timezoneId": zone}));
+        browser.go(&format!("/questions/{id}"));
+        browser.until("the script has said it", |browser| browser.has("time[data-clock][data-local]"));
+        browser.text("time[data-clock]")
+    };
+    let (utc, later) = (there("UTC"), there("Asia/Kolkata"));
+    assert!(!utc.contains("UTC") && utc != later, "{utc} {later}");
+    let minutes = |text: &str| text.split(':').nth(1).unwrap()[..2].parse::<u32>().unwrap();
+    assert_eq!((minutes(&utc) + 30) % 60, minutes(&later), "{utc} {later}");
+    let shown = browser.text("#when");
+    assert!(shown.contains("(in 13 min), the question expires"), "{shown}");
+    assert!(!browser.script("return document.querySelector('.left').title").to_string().contains("UTC"));
+}
+
+#[test]
+fn the_chart_of_days_is_as_wide_as_what_it_stands_above() {
+    let (project, _) = a_hard_project();
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    browser.go("/activity");
+    let wide = "return [...document.querySelectorAll('.days, .list.chart')].map((part) => part.getBoundingClientRect().width)";
+    let wide = browser.script(wide);
+    assert!(wide.as_array().unwrap().iter().all(|width| *width == wide[0]), "{wide}");
+}
+
 fn keys_alone_are_enough() {
     let project = project();
     let first = ask(&project, "one", json!({"prompt": "First?"}));

@@ -29,6 +29,7 @@ mod media;
 mod openapi;
 mod packets;
 mod pages;
+mod pages_told;
 mod pipes;
 mod postgres;
 mod processes;

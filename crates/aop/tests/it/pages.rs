@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 /// Breaks out of text, of attributes and of scripts, and turns what follows round, if anything lets it.
 const EVIL: &str = "\u{202e}&#x202e;\"'></textarea></pre><x-evil onload=alert(1)>{{7*7}}";
 
-struct Visit<'a> {
+pub(crate) struct Visit<'a> {
     server: &'a Server,
     cookie: String,
 }
 
 impl<'a> Visit<'a> {
-    fn sign_in(server: &'a Server) -> Self {
+    pub(crate) fn sign_in(server: &'a Server) -> Self {
         Visit::sign_in_with(server, &server.token)
     }
 
@@ -27,11 +27,11 @@ impl<'a> Visit<'a> {
         Visit { server, cookie }
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.server.request("GET", path, &[("Cookie", &self.cookie), ("Accept", "text/html")], "")
     }
 
-    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
+    pub(crate) fn post(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
         let encode = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
         let body: Vec<String> =
             fields.iter().map(|(key, value)| format!("{}={}", encode(key), encode(value))).collect();
@@ -396,7 +396,10 @@ fn a_lone_question_is_shown_without_the_feature_that_it_brought_along() {
     assert!(page.contains("Which <em>one</em>?") && !page.contains("<dt>Feature</dt>"), "{page}");
     assert!(page.contains("expires, and whoever asked is told that nobody answered."), "{page}");
     assert!(withdraw.contains("whoever asked is told that it got no answer."), "{withdraw}");
-    for page in [page, withdraw] {
+    let feature = page.split("href=\"/features/ask-").nth(1).unwrap().split('"').next().unwrap();
+    let feature = visit.get(&format!("/features/ask-{feature}")).body;
+    assert!(feature.contains("Waits for an answer") && !feature.contains("No run is active"), "{feature}");
+    for page in [page, withdraw, feature] {
         assert!(!page.contains("goes on in") && !page.contains("is blocked"), "{page}");
     }
 }
@@ -589,13 +592,14 @@ fn addresses_that_name_nothing_are_pages_that_say_so() {
 }
 
 #[test]
-fn a_card_of_the_board_names_the_question_that_its_feature_waits_for() {
+fn a_card_of_the_board_shows_the_question_that_its_feature_waits_for() {
     let project = Project::with_feature();
     project.create_feature("idle");
     let id = project.ask("one");
     let server = Server::start(&project);
     let board = Visit::sign_in(&server).get("/features").body;
-    assert_eq!(board.matches(&format!(">{id}</p>")).count(), 1, "{board}");
+    assert_eq!(board.matches(">May I?</p>").count(), 1, "{board}");
+    assert!(!board.contains(&format!(">{id}<")), "{board}");
     assert_eq!(board.matches("href=\"/questions/").count(), 1, "{board}");
 }
 
