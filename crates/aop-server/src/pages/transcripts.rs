@@ -1,13 +1,17 @@
 //! What the engines of a feature said, turn by turn: `.aop/runs/RUN/FEATURE/TURN/`. Names of an address are only
-//! compared with what a listing finds; none of them ever becomes a path.
+//! compared with what a listing finds; none of them ever becomes a path. Whose turn it was is in the log.
 
 use super::features::Card;
 use super::shell::{Here, Shell, Waiting};
-use super::words::count;
+use super::words::{When, count};
 use super::{Page, Trouble, page};
 use crate::http::auth::Visitor;
 use crate::http::{App, Shared};
+use aop_kernel::Refusal;
+use aop_kernel::event::Event;
 use aop_kernel::ids::FeatureId;
+use aop_kernel::role::Role;
+use aop_kernel::time::Timestamp;
 use askama::Template;
 use axum::Router;
 use axum::extract::{Path, State};
@@ -15,11 +19,14 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use std::io::Read;
 use std::path::{Path as Folder, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// At most so much of a file is shown.
 const MOST: u64 = 512 << 10;
 /// So many turns are listed, the latest first.
 const LISTED: usize = 200;
+/// So many events are looked through for whose turns those were; older ones are listed by their names alone.
+const LOOKED_THROUGH: usize = 1_000;
 /// The files of a turn that are worth reading.
 const FILES: [&str; 2] = ["transcript.jsonl", "stderr.log"];
 
@@ -37,6 +44,7 @@ struct Found {
     file: &'static str,
     path: PathBuf,
     bytes: u64,
+    written: Option<SystemTime>,
 }
 
 impl Found {
@@ -48,13 +56,51 @@ impl Found {
     }
 }
 
+/// A file with what is known about its turn.
+struct Row {
+    file: Found,
+    role: Option<&'static str>,
+    written: Option<When>,
+}
+
+/// The turns of a feature by the beginning of their folders' names.
+struct Turns(Vec<(String, Role)>);
+
+impl Turns {
+    async fn of(app: &App, id: FeatureId) -> Result<Self, Refusal> {
+        let events = app.service.store.last_events(id, None, LOOKED_THROUGH).await?;
+        let turns = events.into_iter().filter_map(|recorded| match recorded.stamped.event {
+            Event::TurnBegan { claim, role, .. } => Some((claim.replace([':', '/'], "-"), role)),
+            _ => None,
+        });
+        Ok(Turns(turns.collect()))
+    }
+
+    /// A turn that was begun anew, or whose result was asked for again, has more folders: their names go on.
+    fn role(&self, folder: &str) -> Option<Role> {
+        let is_of = |name: &String| {
+            let rest = folder.strip_prefix(name.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("-repair-") || rest.starts_with('.'))
+        };
+        self.0.iter().find(|(name, _)| is_of(name)).map(|(_, role)| *role)
+    }
+
+    fn row(&self, file: Found, now: Timestamp) -> Row {
+        let role = self.role(&file.turn).map(Role::as_str);
+        let since = file.written.and_then(|written| written.duration_since(UNIX_EPOCH).ok());
+        let written =
+            since.and_then(|since| i64::try_from(since.as_millis()).ok()).map(Timestamp::from_millis);
+        Row { role, written: written.map(|written| When::past(written, now)), file }
+    }
+}
+
 #[derive(Template)]
 #[template(path = "transcripts.html")]
 struct ListPage {
     shell: Shell,
     tab: &'static str,
     card: Card,
-    found: Vec<Found>,
+    found: Vec<Row>,
 }
 
 #[derive(Template)]
@@ -63,14 +109,15 @@ struct TranscriptPage {
     shell: Shell,
     tab: &'static str,
     card: Card,
-    found: Found,
+    found: Row,
     text: String,
     cut: bool,
 }
 
 async fn list(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>) -> Page {
     let (shell, card, id) = about(&app, &visitor, &id).await?;
-    let found = find(&app, id).await?;
+    let turns = Turns::of(&app, id.clone()).await?;
+    let found = find(&app, id).await?.into_iter().map(|file| turns.row(file, shell.now)).collect();
     page(StatusCode::OK, &ListPage { shell, tab: "transcripts", card, found })
 }
 
@@ -80,6 +127,7 @@ async fn show(
     Path((id, run, turn, file)): Path<(String, String, String, String)>,
 ) -> Page {
     let (shell, card, id) = about(&app, &visitor, &id).await?;
+    let turns = Turns::of(&app, id.clone()).await?;
     let all = find(&app, id).await?;
     let wanted = all.into_iter().find(|found| found.run == run && found.turn == turn && found.file == file);
     let found = wanted.ok_or_else(|| Trouble::not_found("there is no such transcript"))?;
@@ -88,6 +136,7 @@ async fn show(
     let (text, cut) = read
         .map_err(|error| Trouble::internal(&error.to_string()))?
         .map_err(|error| Trouble::internal(&format!("the transcript cannot be read: {error}")))?;
+    let found = turns.row(found, shell.now);
     page(StatusCode::OK, &TranscriptPage { shell, tab: "transcripts", card, found, text, cut })
 }
 
@@ -111,7 +160,7 @@ async fn find(app: &App, id: FeatureId) -> Result<Vec<Found>, Trouble> {
 
 /// Everything there is of a feature, the latest run first.
 fn listing(runs: &Folder, id: &FeatureId) -> Vec<Found> {
-    let mut found = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     for run in folders(runs) {
         for turn in folders(&run.1.join(id.as_str())) {
             for file in FILES {
@@ -119,16 +168,15 @@ fn listing(runs: &Folder, id: &FeatureId) -> Vec<Found> {
                 // A link could lead anywhere.
                 let Ok(meta) = path.symlink_metadata() else { continue };
                 if meta.is_file() && meta.len() > 0 {
-                    found.push((
-                        meta.modified().ok(),
-                        Found { run: run.0.clone(), turn: turn.0.clone(), file, path, bytes: meta.len() },
-                    ));
+                    let (run, turn, written) = (run.0.clone(), turn.0.clone(), meta.modified().ok());
+                    found.push(Found { run, turn, file, path, bytes: meta.len(), written });
                 }
             }
         }
     }
-    found.sort_by(|a, b| (b.0, &b.1.run, &b.1.turn).cmp(&(a.0, &a.1.run, &a.1.turn)));
-    found.into_iter().map(|(_, found)| found).take(LISTED).collect()
+    found.sort_by(|a, b| (b.written, &b.run, &b.turn).cmp(&(a.written, &a.run, &a.turn)));
+    found.truncate(LISTED);
+    found
 }
 
 /// The real folders in a folder, with their names.
@@ -156,6 +204,22 @@ fn read(path: &Folder) -> std::io::Result<(String, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_transcript_names_the_role_of_its_turn_and_no_other_turns() {
+        let turns = [("turn-shop-1", Role::Planner), ("turn-shop-12", Role::Builder)];
+        let turns = Turns(turns.map(|(name, role)| (name.to_owned(), role)).into());
+        for (folder, role) in [
+            ("turn-shop-1", Some(Role::Planner)),
+            ("turn-shop-1-repair-2", Some(Role::Planner)),
+            ("turn-shop-1.2", Some(Role::Planner)),
+            ("turn-shop-12", Some(Role::Builder)),
+            ("turn-shop-123", None),
+            ("check-shop-1", None),
+        ] {
+            assert_eq!(turns.role(folder), role, "{folder}");
+        }
+    }
 
     #[test]
     fn only_real_files_below_the_features_own_folder_are_found() {

@@ -512,6 +512,9 @@ fn tour(browser: &Browser, ids: &[String], name: &str) {
         ("features", "/features"),
         ("feature", "/features/shop"),
         ("changes", "/features/shop/changes"),
+    let turn = format!(".aop/runs/r_01J9ZQ4V7K3M2N1P0R5S6T7V8W/shop/turn-{}-5-repair-2", "shop".repeat(16));
+    std::fs::create_dir_all(project.path(&turn)).unwrap();
+    std::fs::write(project.path(&format!("{turn}/transcript.jsonl")), "{}".repeat(400)).unwrap();
         ("transcripts", "/features/shop/transcripts"),
         ("activity", "/activity"),
         ("withdraw", &format!("/questions/{}/withdraw", ids[0])),
@@ -557,3 +560,6 @@ fn every_page_fits_a_desk_and_a_phone_in_light_and_dark() {
     browser.click("#answer button.main");
     browser.until_text("#outcome", "human answered");
 }
+    assert_eq!(browser.text("#keys"), "", "a phone has no keys");
+    browser.go("/features/shop/transcripts");
+    assert_eq!(browser.text("td.run"), "", "runs are no use on a phone");

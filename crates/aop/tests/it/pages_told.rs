@@ -57,6 +57,31 @@ fn a_feature_that_no_run_works_on_says_so_until_one_does() {
 }
 
 #[test]
+fn a_transcript_names_the_role_that_worked_and_when() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"planner": [{"fail": "no"}]}));
+    project.create_feature("shop");
+    Running::start(&project, &["--exit-when-parked"]).end();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let page = visit.get("/features/shop/transcripts").body;
+    assert!(page.contains("<th scope=\"row\">planner <span"), "{page}");
+    let rows = page.matches("<th scope=\"row\">").count();
+    assert_eq!(page.matches(" data-past>").count(), rows, "{page}");
+    let link = page.split("<td><a href=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert!(visit.get(&link).body.contains("<h2>planner: transcript.jsonl</h2>"), "{link}");
+    // One that no log tells of is listed by its name.
+    let other = project.path(".aop/runs/r_01J9ZQ4V7K3M2N1P0R5S6T7V8W/shop/turn-other-1");
+    std::fs::create_dir_all(&other).unwrap();
+    std::fs::write(other.join("transcript.jsonl"), "{}").unwrap();
+    let page = visit.get("/features/shop/transcripts").body;
+    assert!(
+        page.contains("<th scope=\"row\"><span class=\"mono muted\" dir=\"auto\">turn-other-1<"),
+        "{page}"
+    );
+}
+
+#[test]
 fn a_deadline_says_when_and_in_how_much_time_and_one_that_is_not_there_says_that() {
     let project = Project::with_settings("policy: {execution: {human_input: {timeout_ms: 0}}}\n");
     let mut input = question("shop", "q");
