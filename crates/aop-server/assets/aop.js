@@ -165,6 +165,8 @@
   listen();
 
   // ---- keys
+  const help = $("#keys");
+  if (help) help.hidden = false;
   let picked = null;
   const pick = (card, quietly) => {
     if (!card) return;
@@ -213,6 +215,7 @@
       else if (next && !written($("main"))) { event.preventDefault(); next.click(); }
       return;
     }
+    if (event.key === "?" && help) { help.scrollIntoView({ block: "nearest" }); return; }
     const done = kind === "inbox" ? inbox(event.key) : kind === "question" ? question(event.key) : false;
     if (done) event.preventDefault();
   });

@@ -215,7 +215,7 @@ fn a_form_that_comes_back_asks_for_its_secret_again() {
     assert_eq!(page.status, 422, "{page:?}");
     assert!(!page.body.contains("s3cret"), "{}", page.body);
     assert!(page.body.contains("Type this again: secrets are not sent back."), "{}", page.body);
-    assert!(page.body.contains("still here, but for what is secret: type that again."), "{}", page.body);
+    assert!(page.body.contains("Not sent: complete or correct the marked fields. Your other input is kept, except secrets: type them again."), "{}", page.body);
 }
 
 #[test]
@@ -618,7 +618,7 @@ fn the_inbox_is_paged_and_a_page_that_has_gone_is_the_last_one() {
     let (first, second, gone) = (visit.get("/"), visit.get("/?page=2"), visit.get("/?page=77"));
     assert_eq!((cards(&first), cards(&second), cards(&gone)), (25, 5, 5));
     assert!(
-        first.body.contains("30 questions wait")
+        first.body.contains("30 questions waiting")
             && first.body.contains("Number 00")
             && !first.body.contains("Number 29")
     );

@@ -127,3 +127,10 @@ fn activity_sums_up_what_is_asked_outside_any_feature_and_dates_its_chart() {
     assert_eq!(dates.matches("<span>20").count(), 2, "{dates}");
     assert!(page.contains("<dt>Total wait</dt>") && page.contains("<dt>Average</dt>"), "{page}");
 }
+
+#[test]
+fn a_link_to_sign_in_promises_nothing_about_its_token() {
+    let server = Server::start(&Project::with_feature());
+    let page = server.request("GET", "/login?token=foo", &[("Accept", "text/html")], "").body;
+    assert!(page.contains("Click to sign in with this link.") && !page.contains("you can answer"), "{page}");
+}
