@@ -570,6 +570,8 @@ fn every_page_fits_a_desk_and_a_phone_in_light_and_dark() {
     assert_eq!(browser.text("#keys"), "", "a phone has no keys");
     browser.go("/features/shop/transcripts");
     assert_eq!(browser.text("td.run"), "", "runs are no use on a phone");
+    let lines = "return [...document.querySelectorAll('.tabs a')].map((tab) => tab.getClientRects().length)";
+    assert_eq!(browser.script(lines), json!([1, 1, 1]), "a word is broken");
     browser.go(&format!("/questions/{}", ids[1]));
     browser.click("input[value='0']");
     browser.click("#answer button.main");
