@@ -125,6 +125,8 @@ impl Browser {
     pub(crate) fn go(&self, place: &str) {
         let url = if place.starts_with("http") { place.to_owned() } else { format!("{}{place}", self.base) };
         self.ask("POST", "/url", &json!({"url": url}));
+        // On a busy machine the driver may be back before the style sheet and the script are there.
+        self.until("all is loaded", |browser| browser.script("return document.readyState") == "complete");
     }
 
     /// The path of the page that is shown.
