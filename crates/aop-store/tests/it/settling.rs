@@ -112,9 +112,11 @@ fn another_process_reads_what_is_in_the_log_alone() {
     let dir = TempDir::new().unwrap();
     let (one, two) = (world(dir.path()), world(dir.path()));
     wait(one.feature("a"));
+    let mut in_the_log_alone = 0;
     for round in 0..20 {
         let id = wait(one.ask("a"));
-        assert!(unsettled(dir.path()) > 0);
+        // A writer that once had to wait for the other has a thread from then on, which may have settled it by now.
+        in_the_log_alone += usize::from(unsettled(dir.path()) > 0);
         if round % 2 == 0 {
             assert_eq!(wait(two.list("a", "open")), [&*id]);
         }
@@ -123,6 +125,7 @@ fn another_process_reads_what_is_in_the_log_alone() {
         assert!(!wait(two.store.question(question_id(&id))).unwrap().unwrap().is_open());
         assert!(!wait(one.store.question(question_id(&id))).unwrap().unwrap().is_open());
     }
+    assert!(in_the_log_alone > 0);
     wait(two.check());
 }
 

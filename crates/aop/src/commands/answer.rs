@@ -62,9 +62,9 @@ pub(crate) struct AnswerArgs {
 pub(crate) fn run(global: &Global, screen: &Screen, args: &AnswerArgs) -> CommandResult {
     let by_hand = screen.is_text() && prompt::possible();
     let text = match (args.answer.as_ref().or(args.value.as_ref()), &args.answer_file) {
-        (Some(text), _) if text == "-" => Some(read_text(Path::new("-"))?),
+        (Some(text), _) if text == "-" => Some(read_lines(Path::new("-"))?),
         (Some(text), _) => Some(text.clone()),
-        (None, Some(path)) => Some(read_text(path)?),
+        (None, Some(path)) => Some(read_lines(path)?),
         (None, None) if by_hand => None,
         (None, None) => return Err(incomplete()),
     };
@@ -139,6 +139,14 @@ fn incomplete() -> Refusal {
         .hint("`aop questions` lists what is open; on a terminal `aop answer` alone walks through it")
 }
 
+/// A file without the end of its last line, which is not of the answer, also as other systems write it. An argument is
+/// taken to the letter.
+fn read_lines(path: &Path) -> Result<String, Refusal> {
+    let text = read_text(path)?;
+    let line = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n'));
+    Ok(line.unwrap_or(&text).to_owned())
+}
+
 /// Whether any text is taken as it is.
 fn takes_text(asked: &Asked) -> bool {
     let kind = asked.expected_answer.as_ref().map(|expected| expected.kind);
@@ -147,11 +155,7 @@ fn takes_text(asked: &Asked) -> bool {
 
 /// Reads VALUE the way the question expects it: text, JSON, or whichever it is when nothing is expected.
 fn read_value(text: &str, question: Option<&Question>) -> Result<Value, Refusal> {
-    // The end of the last line is not of the answer, also as other systems write it.
-    let as_text = || {
-        let line = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n'));
-        Value::String(line.unwrap_or(text).to_owned())
-    };
+    let as_text = || Value::String(text.to_owned());
     let Some(question) = question else { return Ok(as_text()) };
     let parsed = aop_ask::json::read_plainly(text.as_bytes());
     let asked = &question.asked;

@@ -317,6 +317,17 @@ fn an_answer_comes_from_a_file_or_from_standard_input() {
 }
 
 #[test]
+fn an_answer_in_an_argument_is_taken_to_the_letter() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input["expected_answer"] = json!({"kind": "single_choice", "choices": ["A\n", "A"]});
+    let asked = project.tool("feature.question_create", "builder", &input).data();
+    project.answer(asked["question_id"].as_str().unwrap(), "A\n").data();
+    let listed = project.run(&["questions", "--status", "answered"]).data();
+    assert_eq!(listed["items"][0]["answer"], "A\n");
+}
+
+#[test]
 fn withdraw_reopen_retry_and_cancel_move_a_feature_as_written() {
     let project = Project::with_feature();
     let id = project.ask("op-1");
