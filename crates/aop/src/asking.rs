@@ -83,7 +83,7 @@ pub(crate) fn put(session: &Session, asking: &Asking<'_>) -> Result<Waited, Refu
         talk(&format!(
             "The question stays open as {}{unless}. Answer it with\n  {}\nTo go on waiting, {}.",
             question.id,
-            to_answer(question.feature_id.as_str(), question.id.as_str()),
+            to_answer(question.id.as_str()),
             again(&asking.operation)
         ));
     }

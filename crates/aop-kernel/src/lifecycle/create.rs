@@ -76,7 +76,7 @@ pub(super) fn admit(draft: &Draft<'_>, asked: &Asked, rules: &Rules) -> Result<(
                  several questions go into one spec"
             )
         } else {
-            format!("answer or withdraw {other} first: `aop answer --feature-id {id} --question-id {other}`")
+            format!("answer or withdraw {other} first: `aop answer {other}`")
         };
         Err(Refusal::new(ErrorCode::QuestionConflictOpen, message)
             .hint(hint)

@@ -59,7 +59,7 @@ pub fn permit(feature: &Feature, action: Action) -> Result<(), Refusal> {
         )
         .hint(match question {
             Some(question) => {
-                format!("answer with `aop answer --feature-id {id} --question-id {question}`")
+                format!("answer with `aop answer {question}`")
             }
             None => format!("see what it waits for with `aop questions --feature-id {id}`"),
         })

@@ -61,9 +61,6 @@ impl Reopen {
 
 fn not_closed(question: &Question, why: &str) -> Refusal {
     Refusal::new(ErrorCode::QuestionConflictOpen, format!("question {}{why} is still open", question.id))
-        .hint(format!(
-            "answer it: `aop answer --feature-id {} --question-id {}`",
-            question.feature_id, question.id
-        ))
+        .hint(format!("answer it: `aop answer {}`", question.id))
         .fact("open_question_id", &question.id)
 }

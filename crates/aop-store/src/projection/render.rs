@@ -55,7 +55,7 @@ pub(super) fn state(files: &FeatureFiles) -> String {
             let id = &waiting.question_id;
             let _ =
                 writeln!(text, "Waits for an answer to {id}, asked by the {}. Answer with\n", waiting.role);
-            let _ = writeln!(text, "    aop answer --feature-id {} --question-id {id}", feature.id);
+            let _ = writeln!(text, "    aop answer {id}");
         }
         None => {
             let why =

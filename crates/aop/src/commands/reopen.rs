@@ -19,9 +19,9 @@ pub(crate) struct ReopenArgs {
 
 /// Reopens.
 pub(crate) fn run(global: &Global, args: &ReopenArgs) -> CommandResult {
-    let (envelope, feature_id) = args.which.call(global, Tool::QuestionReopen)?;
+    let (envelope, _) = args.which.call(global, Tool::QuestionReopen)?;
     let new = envelope.data()["question_id"].as_str().unwrap_or_default().to_owned();
-    let answer = to_answer(&feature_id, &new);
+    let answer = to_answer(&new);
     let text = format!("Asked again as {}. Answer with\n  {}", bold(&new), bold(&answer));
     Ok(Reply::ok(envelope, text))
 }

@@ -154,8 +154,8 @@ fn choices(question: &Question) -> String {
 
 /// The command that answers a question. Without the answer in it, so that nothing is answered by pasting it: on a terminal
 /// it opens the prompt.
-pub(crate) fn to_answer(feature: &str, id: &str) -> String {
-    format!("aop answer --feature-id {feature} --question-id {id}")
+pub(crate) fn to_answer(id: &str) -> String {
+    format!("aop answer {id}")
 }
 
 /// An answer as people say it: what is JSON by the question's own words stays that.
@@ -168,7 +168,7 @@ pub(crate) fn answered(asked: &Asked, answer: &Value) -> String {
 pub(crate) fn ending(question: &Question) -> String {
     match &question.state {
         QuestionState::Open => {
-            format!("    {}\n", green(&to_answer(question.feature_id.as_str(), question.id.as_str())))
+            format!("    {}\n", green(&to_answer(question.id.as_str())))
         }
         QuestionState::Answered { answer, at, by, resolution } => {
             let who = if resolution.mode == ResolutionMode::DefaultByPolicy {
@@ -273,7 +273,7 @@ mod tests {
                 assert!(lines[0].starts_with(begin) && lines[0].contains(" · expires in "), "{text}");
                 assert!(lines[0].len() < 80 && lines[1] == id, "{text}");
             }
-            let command = format!("aop answer --feature-id {feature} --question-id {id}");
+            let command = format!("aop answer {id}");
             assert!(card(&question).lines().any(|line| line.trim() == command), "{}", card(&question));
         }
     }

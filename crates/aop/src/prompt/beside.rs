@@ -63,7 +63,7 @@ impl Beside {
         match said {
             Ok(said) => said,
             Err(_) => Err(Refusal::new(ErrorCode::Internal, "the prompt broke off")
-                .hint("answer with `aop answer --feature-id ID --question-id QID --answer VALUE`")),
+                .hint("answer with `aop answer QUESTION_ID ANSWER`")),
         }
     }
 }

@@ -165,7 +165,7 @@ fn text_on_a_narrow_terminal_breaks_between_words() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     // A command is copied, so it stays whole however narrow it is.
     let example = r#"  aop ask "Which database?" --choice PostgreSQL --choice SQLite"#;
-    let commands = [example, "  answer=$(aop ask", "  aop ask \"Settings", "    aop answer --feature-id"];
+    let commands = [example, "  answer=$(aop ask", "  aop ask \"Settings", "    aop answer q_"];
     for columns in [40, 60, 80, 100] {
         let said = |args: &str| {
             let text = narrow(&project, columns, args);
@@ -241,7 +241,7 @@ fn a_prompt_that_is_left_says_what_becomes_of_its_question() {
     let open = project.run(&["questions"]).data()["items"][0].clone();
     let id = open["question_id"].as_str().unwrap();
     assert!(stopped.contains(&format!("The question stays open as {id}")), "{stopped}");
-    assert!(stopped.contains(&format!("--question-id {id}\n")), "{stopped}");
+    assert!(stopped.contains(&format!("\n  aop answer {id}\n")), "{stopped}");
     let late = screen(&project, "ask 'Anybody else?' --timeout 1s");
     assert!(
         late.contains("the question expired") && late.contains("\n  aop reopen --feature-id ask-"),

@@ -3,7 +3,6 @@
 
 use crate::commands::status::coloured;
 use crate::output::live::AIRY;
-use crate::output::question::to_answer;
 use crate::output::style::{bold, clean, cyan, dim, green, yellow};
 use crate::output::table::{Listed, and_more, cut, fit_into, seen, table, widths};
 use crate::output::when::relative;
@@ -213,12 +212,9 @@ fn asked(question: &Question, columns: usize, way: Way, elsewhere: Option<&str>)
     let head = head(question, columns);
     let prompt = format!("  {}", clean(&cut(&question.asked.prompt, columns.saturating_sub(4))));
     let aop = elsewhere.map_or("aop".to_owned(), |root| format!("aop --project {root}"));
-    let (feature, id) = (question.feature_id.as_str(), question.id.as_str());
-    let commands =
-        [format!("{aop}{}", to_answer(feature, id).trim_start_matches("aop")), format!("{aop} answer {id}")];
+    let command = format!("{aop} answer {}", question.id);
     // Half a command is of no use to anybody; the shortest walks through all that waits.
-    let fits = |command: &String| 2 + seen(command) < columns;
-    let command = commands.into_iter().find(fits).unwrap_or_else(|| format!("{aop} answer"));
+    let command = if 2 + seen(&command) < columns { command } else { format!("{aop} answer") };
     let how = match way {
         Way::Key => vec![format!("  {}, or in another terminal:", bold("press a")), format!("  {command}")],
         Way::Command => vec![format!("  {command}  {}", dim("in another terminal"))],
@@ -319,12 +315,11 @@ mod tests {
             assert!(lines.len() == 4 && seen(&lines[3]) < columns.max(30), "{lines:#?}");
             lines[3].trim().to_owned()
         };
-        assert_eq!(told(80, None), format!("aop answer --feature-id shop --question-id {id}"));
         assert_eq!(told(60, None), format!("aop answer {id}"));
         assert_eq!(told(30, None), "aop answer");
         assert_eq!(told(80, Some("/tmp/demo")), format!("aop --project /tmp/demo answer {id}"));
         let second = asked(&question("shop"), 80, Way::Command, None);
-        assert!(second.len() == 3 && second[2].starts_with("  aop answer --feature-id shop"), "{second:#?}");
+        assert!(second.len() == 3 && second[2].starts_with(&format!("  aop answer {id}")), "{second:#?}");
     }
 
     #[test]
