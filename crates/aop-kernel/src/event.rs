@@ -20,9 +20,16 @@ pub enum Event {
     /// The feature came into being, in `planning`.
     #[serde(rename = "feature.created")]
     FeatureCreated { title: String, spec: Option<String>, adhoc: bool },
-    /// The status moved.
+    /// The status moved. `turn_stays`: into another phase in the middle of a turn, which is in hand until its end is
+    /// committed, too.
     #[serde(rename = "feature.status_changed")]
-    StatusChanged { from: Status, to: Status, reason: Option<String> },
+    StatusChanged {
+        from: Status,
+        to: Status,
+        reason: Option<String>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        turn_stays: bool,
+    },
     /// Somebody wrote into the decision log.
     #[serde(rename = "feature.noted")]
     Noted { note: String },
@@ -230,8 +237,8 @@ impl Snapshot {
                     updated_at: at,
                 }));
             }
-            Event::StatusChanged { from, to, reason } => {
-                self.move_to(*from, *to, reason.as_deref(), stamped);
+            Event::StatusChanged { from, to, reason, turn_stays } => {
+                self.move_to(*from, *to, reason.as_deref(), *turn_stays, stamped);
             }
             Event::Noted { .. } => {}
             Event::TurnBegan { .. }
@@ -287,7 +294,14 @@ impl Snapshot {
         }
     }
 
-    fn move_to(&mut self, from: Status, to: Status, reason: Option<&str>, stamped: &Stamped) {
+    fn move_to(
+        &mut self,
+        from: Status,
+        to: Status,
+        reason: Option<&str>,
+        turn_stays: bool,
+        stamped: &Stamped,
+    ) {
         let blocking = self.questions.iter().find(|question| question.is_open() && question.asked.blocking);
         let waiting = (to == Status::AwaitingInput).then_some(blocking).flatten().map(|question| Waiting {
             question_id: question.id.clone(),
@@ -318,7 +332,7 @@ impl Snapshot {
             (from, Status::Blocked) => Some(from),
             _ => None,
         };
-        feature.work.status_changed(from, to);
+        feature.work.status_changed(from, to, turn_stays);
         feature.status = to;
         feature.status_since = Some(stamped.at);
         feature.status_reason = reason.map(str::to_owned);

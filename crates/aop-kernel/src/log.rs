@@ -26,7 +26,7 @@ impl fmt::Display for Sentence<'_> {
                 let what = if *adhoc { "asked outside any feature:" } else { "created the feature" };
                 write!(f, "{actor} {what} \"{}\"", folded(title))
             }
-            Event::StatusChanged { from, to, reason } => {
+            Event::StatusChanged { from, to, reason, .. } => {
                 write!(f, "{from} → {to}")?;
                 with_note(f, reason.as_deref())
             }

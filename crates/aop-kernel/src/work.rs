@@ -192,7 +192,7 @@ impl Work {
         }
         if is_owed {
             self.owe(&new.id, role);
-            if self.phase.and_then(Status::worker) == Some(role) {
+            if self.is_phase_of(role) {
                 (self.finished, self.check) = (None, None);
             }
         }
@@ -204,8 +204,18 @@ impl Work {
         }
     }
 
+    /// Whether a turn is in hand that the worker of this status cannot go on with.
+    pub(crate) fn is_left_by(&self, to: Status) -> bool {
+        self.turn.is_some() && to.worker().is_some() && self.phase != Some(to)
+    }
+
+    /// Whether this worker has the phase that the counters belong to.
+    pub(crate) fn is_phase_of(&self, role: Role) -> bool {
+        self.phase.and_then(Status::worker) == Some(role)
+    }
+
     /// A phase that is entered anew counts from the start; one that is returned to after a question goes on.
-    pub(crate) fn status_changed(&mut self, from: Status, to: Status) {
+    pub(crate) fn status_changed(&mut self, from: Status, to: Status, turn_stays: bool) {
         if to.is_terminal() {
             (self.turn, self.check) = (None, None);
             self.replies.clear();
@@ -218,8 +228,10 @@ impl Work {
             self.returns += 1;
         }
         if to.worker().is_some() && self.phase != Some(to) {
-            // The worker of another phase has no business here any more.
-            (self.turn, self.check, self.finished) = (None, None, None);
+            // The worker of another phase has no business here any more. What its turn in hand has asked and was to be told
+            // is owed to it all the same, so that turn stays until its end says what; logs of earlier versions forget it.
+            self.turn.take_if(|_| !turn_stays);
+            (self.check, self.finished) = (None, None);
             (self.attempt, self.failures) = (0, 0);
             self.phase = Some(to);
             self.checked = None;
@@ -287,21 +299,24 @@ impl Feature {
 impl Work {
     fn turn_ended(&mut self, role: Role, end: &TurnEnd) {
         let turn = self.turn.take();
+        let is_in_phase = self.is_phase_of(role);
+        if is_in_phase {
+            self.failures = if matches!(end, TurnEnd::Error { .. }) { self.failures + 1 } else { 0 };
+        }
         match end {
-            TurnEnd::Final { goes_on, .. } => {
-                self.failures = 0;
+            TurnEnd::Final { goes_on, .. } if is_in_phase => {
                 // Whoever has not been told everything takes another turn.
                 self.finished = self.owed_to(role).is_none().then_some(*goes_on);
             }
+            // It changes nothing about the phase that the feature is in by now.
+            TurnEnd::Final { .. } => {}
             TurnEnd::AskUser { question_id, blocking, also, unread } => {
-                self.failures = 0;
                 self.owe_again(turn.filter(|_| *unread), role);
                 for owed in blocking.then_some(question_id).into_iter().chain(also) {
                     self.owe(owed, role);
                 }
             }
             TurnEnd::Error { delivered, .. } => {
-                self.failures += 1;
                 self.owe_again(turn.filter(|_| !delivered), role);
             }
         }

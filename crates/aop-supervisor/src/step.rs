@@ -19,6 +19,8 @@ pub(crate) enum Step {
     },
     /// A turn that was cut off.
     Continue(TurnInHand),
+    /// A turn whose phase was left in the middle of it: it gets its end.
+    Leave(TurnInHand),
     /// The plan is there: on to building.
     Advance,
     /// Checks.
@@ -37,7 +39,8 @@ pub(crate) fn next_step(feature: &Feature) -> Step {
     }
     let work = &feature.work;
     if let Some(turn) = &work.turn {
-        return Step::Continue(turn.clone());
+        let goes_on = turn.role == worker;
+        return if goes_on { Step::Continue(turn.clone()) } else { Step::Leave(turn.clone()) };
     }
     match (work.finished, feature.status) {
         (Some(true), Status::Planning) => Step::Advance,

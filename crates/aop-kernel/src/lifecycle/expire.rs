@@ -99,7 +99,9 @@ impl Expiry {
             reason
                 .push_str(&format!("; ask it again: `aop reopen --feature-id {feature} --question-id {id}`"));
         }
-        self.emit(question, Event::StatusChanged { from, to, reason: Some(reason) });
+        // No worker has the feature then, so that the turn in hand stays where it is.
+        let event = Event::StatusChanged { from, to, reason: Some(reason), turn_stays: false };
+        self.emit(question, event);
     }
 
     fn status(&self) -> Status {

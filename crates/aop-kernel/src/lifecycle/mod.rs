@@ -246,7 +246,8 @@ impl<'a> Draft<'a> {
         }
         let from = self.status();
         if from != to {
-            self.emit(Event::StatusChanged { from, to, reason });
+            let turn_stays = self.state.feature.as_ref().is_some_and(|feature| feature.work.is_left_by(to));
+            self.emit(Event::StatusChanged { from, to, reason, turn_stays });
         }
     }
 
@@ -297,7 +298,8 @@ fn resume_events(question: &Question, feature: Option<&Feature>) -> Vec<Event> {
         None => Some("resume_fallback_to_planning".to_owned()),
         Some(_) => feature.waiting.as_ref().and_then(|waiting| waiting.stood_because.clone()),
     };
-    events.push(Event::StatusChanged { from: feature.status, to, reason });
+    let turn_stays = feature.work.is_left_by(to);
+    events.push(Event::StatusChanged { from: feature.status, to, reason, turn_stays });
     events
 }
 

@@ -11,7 +11,7 @@ use crate::feature::Feature;
 use crate::ids::{FeatureId, QuestionId};
 use crate::role::Role;
 use crate::status::Status;
-use crate::work::{CheckName, TurnEnd};
+use crate::work::{CheckName, TurnEnd, TurnInHand};
 use serde_json::json;
 
 /// A worker's turn begins, or one that was cut off goes on under the same claim.
@@ -30,7 +30,10 @@ impl BeginTurn {
     pub(super) fn apply(&self, mut draft: Draft<'_>) -> Result<Outcome, Refusal> {
         let feature = draft.feature()?;
         permit(feature, Action::Turn)?;
-        if feature.status.worker() != Some(self.role) {
+        let is_this = |turn: &TurnInHand| turn.claim == self.claim && turn.role == self.role;
+        // One whose phase was left in the middle of it goes on to its end.
+        let is_left = feature.status.worker().is_some() && feature.work.turn.as_ref().is_some_and(is_this);
+        if feature.status.worker() != Some(self.role) && !is_left {
             let message =
                 format!("feature '{}' is {}; the {} has no turn", feature.id, feature.status, self.role);
             return Err(illegal(feature, &message));
@@ -38,7 +41,7 @@ impl BeginTurn {
         let work = &feature.work;
         let mut attempt = work.attempt;
         match &work.turn {
-            Some(turn) if turn.claim == self.claim && turn.epoch <= self.epoch => {
+            Some(turn) if is_this(turn) && turn.epoch <= self.epoch => {
                 draft.emit(Event::TurnContinued { claim: self.claim.clone(), epoch: self.epoch });
             }
             Some(turn) => {
@@ -96,8 +99,10 @@ impl EndTurn {
         for note in &self.notes {
             draft.emit(Event::Noted { note: note.clone() });
         }
-        let is_done = draft.feature()?.work.finished.is_some();
-        if is_done || !matches!(self.end, TurnEnd::Final { .. }) {
+        let work = &draft.feature()?.work;
+        let leads_on = work.finished.is_some() || !matches!(self.end, TurnEnd::Final { .. });
+        // Where a turn leads is no matter any more once its phase was left.
+        if leads_on && work.is_phase_of(role) {
             follow(&mut draft, self.to.as_ref());
         }
         let data = json!({"feature_id": self.feature_id, "claim": self.claim, "status": draft.status()});

@@ -5,6 +5,7 @@ mod asked_again;
 mod blocked;
 mod expiry;
 mod json;
+mod left;
 mod lifecycle;
 mod schemas;
 mod support;

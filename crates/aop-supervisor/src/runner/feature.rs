@@ -8,7 +8,7 @@ use crate::gate::open_gate;
 use crate::git::Git;
 use crate::holding::Hold;
 use crate::step::{Step, next_step};
-use crate::turn::{Plan, run_turn};
+use crate::turn::{Plan, leave_turn, run_turn};
 use aop_kernel::feature::Feature;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{Command, Transition};
@@ -144,6 +144,7 @@ async fn take(context: &Arc<Context>, feature: &Feature, step: Step) -> Result<(
             run_turn(context, feature, Plan { claim: turn.claim, reply_to: turn.reply_to, cut_off: true })
                 .await
         }
+        Step::Leave(turn) => leave_turn(context, feature, turn).await,
         Step::Advance => move_to(context, feature, Status::Building, String::new()).await,
         Step::Check(name) => run_checks(context, feature, name).await,
         Step::SendBack => {

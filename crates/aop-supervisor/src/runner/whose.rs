@@ -210,7 +210,7 @@ impl Context {
         let is_bound = match step {
             Step::Turn { reply_to, .. } => reply_to.is_some(),
             Step::Continue(_) => true,
-            Step::Advance | Step::Check(_) | Step::SendBack | Step::Rest => return None,
+            Step::Leave(_) | Step::Advance | Step::Check(_) | Step::SendBack | Step::Rest => return None,
         };
         let role = phase::worker(feature.status)?;
         let kept = documents.get(&session_key(&feature.id, role)).and_then(Kept::read);

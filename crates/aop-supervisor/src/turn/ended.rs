@@ -39,6 +39,7 @@ enum How {
     Recorded { id: QuestionId, blocking: bool, also: Vec<QuestionId>, unread: bool },
     Ask(Box<Ask>),
     Error { code: String, message: String, again: Again },
+    Left { to: Status },
 }
 
 /// When a turn that failed is tried again.
@@ -79,6 +80,11 @@ impl Ended {
         Ended { how, warnings: Vec::new(), transcript: None, delivered }
     }
 
+    /// The feature is in another phase since it was cut off, and its engine is not started for it again.
+    pub(super) fn left(to: Status) -> Self {
+        Ended { how: How::Left { to }, warnings: Vec::new(), transcript: None, delivered: false }
+    }
+
     /// As the evidence says.
     pub(super) fn judged(verdict: Verdict, report: &TurnReport) -> Self {
         let how = match verdict.outcome {
@@ -98,7 +104,7 @@ impl Ended {
 
     /// Whether nobody knows that the engine has read what it was given: it failed, or was cut off.
     pub(super) fn is_unsure(&self) -> bool {
-        matches!(self.how, How::Error { .. } | How::Recorded { unread: true, .. })
+        matches!(self.how, How::Error { .. } | How::Left { .. } | How::Recorded { unread: true, .. })
     }
 
     /// Whether the session has what the turn began with: it came to an end of its own, or the reply is known to be there.
@@ -127,6 +133,7 @@ impl Turn<'_> {
         let delivered = ended.delivered;
         let mut warnings = ended.warnings;
         let mut wait = None;
+        let is_left = matches!(ended.how, How::Left { .. });
         let (end, to) = match ended.how {
             How::Final(result) => self.finished(result).await?,
             How::Recorded { id, blocking, also, unread } => {
@@ -136,6 +143,11 @@ impl Turn<'_> {
             How::Error { code, message, again } => {
                 wait = self.wait(again);
                 self.failed(code, message, again, delivered)
+            }
+            How::Left { to } => {
+                let code = ErrorCode::VersionConflict.as_str().to_owned();
+                let message = format!("it was cut off, and the feature went to {to}");
+                (TurnEnd::Error { code, message, delivered }, None)
             }
         };
         crash_point("turn_judged");
@@ -172,7 +184,8 @@ impl Turn<'_> {
             // The session has it now: the store forgets its secrets.
             self.context.store().forget(id.clone()).await?;
         }
-        self.keep_failure(failure).await
+        // What its engine could do nothing for is none of its failures.
+        if is_left { Ok(()) } else { self.keep_failure(failure).await }
     }
 
     /// The work of the phase is done: kept, and where it leads.

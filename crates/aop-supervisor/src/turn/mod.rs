@@ -23,6 +23,7 @@ use aop_kernel::lifecycle::{BeginTurn, Command};
 use aop_kernel::own::OwnOperation;
 use aop_kernel::question::Question;
 use aop_kernel::tools::runner_request;
+use aop_kernel::work::TurnInHand;
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{ClaimState, crash_point};
 use aop_turn::judge::OutputSchema;
@@ -101,6 +102,23 @@ pub(crate) async fn run_turn(context: &Arc<Context>, feature: &Feature, plan: Pl
     };
     crash_point("turn_played");
     turn.end_and_forget(ended, &brief.along).await
+}
+
+/// Commits the end of a turn whose phase was left in the middle of it. What it has asked is owed to its session, and so is
+/// what it was to tell it: the session is told that when its worker has the feature again.
+pub(crate) async fn leave_turn(
+    context: &Arc<Context>,
+    feature: &Feature,
+    in_hand: TurnInHand,
+) -> Result<(), Stop> {
+    let Some(role) = phase::worker_role(in_hand.role) else { return Err(Stop::Stale) };
+    let kept = session::load(context, &feature.id, role).await?;
+    let engine = engine_for(context, role, kept.as_ref(), true);
+    let plan = Plan { claim: in_hand.claim, reply_to: in_hand.reply_to, cut_off: true };
+    let (turn, found) = begin(context, feature, role, engine, &plan).await?;
+    let ended = turn.end_of_before(found).await?.unwrap_or_else(|| Ended::left(feature.status));
+    let along = turn.along(true).await?;
+    turn.end_and_forget(ended, &along).await
 }
 
 /// The engine of a role's turn. A session goes on with the engine it belongs to, whatever the settings say by now.

@@ -197,3 +197,55 @@ fn a_question_of_a_turn_that_was_cut_off_stays_its_own_when_a_person_asks_it_aga
         assert_eq!(heard, [again["question_id"].clone()], "{dies}");
     }
 }
+
+#[test]
+fn a_turn_whose_phase_is_left_by_an_earlier_question_asked_again_gets_its_end_and_its_session_the_answer_once()
+ {
+    for when in
+        ["question_recorded", "turn_claimed", "turn_began", "turn_spawned", "turn_played", "under way"]
+    {
+        let project = workshop("");
+        let waits = json!({"wait_ms": if when == "under way" { 60000 } else { 0 }});
+        let steps = |waits| json!({"planner": [ask("Which plan?"), plan(), plan()], "builder": [ask("Which?"), waits, built(), built()]});
+        script(&project, "shop", &steps(waits));
+        let earlier = parked(&project);
+        withdraw(&project, &earlier);
+        let dies = [("AOP_CRASH_AT", when)];
+        let dies = |at: bool| if at { &dies[..] } else { &[] };
+        // The builder is killed as soon as it has asked, or with the answer, or not at all.
+        let mut run =
+            Running::start_with(&project, &["--exit-when-parked"], dies(when == "question_recorded"));
+        run.until("the builder", |line| line["type"] == "turn.began" && line["role"] == "builder");
+        run.end();
+        let question = project.run(&["questions"]).data()["items"][0].clone();
+        project.answer_to(&question, "no").data();
+        let again = if when == "under way" {
+            let mut run = Running::start(&project, &["--exit-when-parked"]);
+            run.until("the turn", |line| line["reply_to"] == question["question_id"]);
+            let again = reopen(&project, &earlier);
+            assert_eq!(run.end().0, Some(3));
+            again
+        } else {
+            if when != "question_recorded" {
+                assert_eq!(
+                    Running::start_with(&project, &[], dies(true)).end().0,
+                    None,
+                    "{when} was not reached"
+                );
+            }
+            reopen(&project, &earlier)
+        };
+        script(&project, "shop", &steps(json!({"say": "quicker"})));
+        assert_eq!(project.answer_to(&again, "yes").data()["feature_status"], "planning", "{when}");
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0), "{when}");
+        assert_eq!(project.feature("shop")["status"], "ready_to_merge", "{when}");
+        assert_eq!(events(&project, "shop", "question.opened").len(), 3, "{when}: nobody is asked twice");
+        let (began, ended) = (events(&project, "shop", "turn.began"), events(&project, "shop", "turn.ended"));
+        let claims = |events: &[Value]| events.iter().map(|event| event["claim"].clone()).collect::<Vec<_>>();
+        assert_eq!(claims(&began), claims(&ended), "{when}: every turn has its end");
+        let told =
+            deliveries(&project).iter().filter(|line| line["question_id"] == question["question_id"]).count();
+        assert_eq!(told, 1, "{when}: {:#?}", deliveries(&project));
+        project.assert_healthy();
+    }
+}
