@@ -60,11 +60,7 @@ impl Brief {
             let mut reply = reply(turn, question).await?;
             let asked_it = asked_it(session, question);
             let held = claim == ClaimState::Delivered
-                || (started_before && {
-                    let project = turn.context.settings.root.clone();
-                    let (id, call) = (question.id.to_string(), reply.call_id.clone().filter(|_| asked_it));
-                    driver.holds_reply(project, session.clone(), id, call).await == Some(true)
-                });
+                || (started_before && holds(turn, driver, session, question).await);
             if held {
                 // The conversation has it: it is not told again.
                 let along = turn.along(true).await?;
@@ -144,6 +140,19 @@ fn asked_it(session: &SessionRef, question: &Question) -> bool {
         Some(asker) => asker.engine == session.engine.as_str() && asker.session == session.session,
         None => question.reopened_from.is_none(),
     }
+}
+
+/// Whether the engine's own record of this conversation has the end of a question.
+pub(super) async fn holds(
+    turn: &Turn<'_>,
+    driver: &dyn Driver,
+    session: &SessionRef,
+    question: &Question,
+) -> bool {
+    let asker = question.asked.engine_ref.as_ref().filter(|_| asked_it(session, question));
+    let (id, call) = (question.id.to_string(), asker.and_then(|asker| asker.call_id.clone()));
+    let project = turn.context.settings.root.clone();
+    driver.holds_reply(project, session.clone(), id, call).await == Some(true)
 }
 
 /// The end of a question for the session that asked it.

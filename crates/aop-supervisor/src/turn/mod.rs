@@ -350,8 +350,30 @@ impl Turn<'_> {
             return Ok(true);
         }
         let run = self.context.lease.info.run_id.to_string();
-        let live = store.claim(format!("reply:{}", question.id), run, self.epoch).await?;
-        Ok(live.state == ClaimState::Delivered)
+        let subject = format!("reply:{}", question.id);
+        let live = store.claim(subject.clone(), run, self.epoch).await?;
+        match live.state {
+            ClaimState::Delivered => Ok(true),
+            // It was handed over by a turn that was cut off before its engine was known to have read it.
+            ClaimState::Spawned if self.holds(question).await? => {
+                store.advance_claim(subject, self.epoch, ClaimState::Delivered).await?;
+                store.forget(question.id.clone()).await?;
+                Ok(true)
+            }
+            ClaimState::Claimed | ClaimState::Spawned => Ok(false),
+        }
+    }
+
+    /// Whether the role's session has the end of a question, as far as its engine can tell.
+    async fn holds(&self, question: &Question) -> Result<bool, Stop> {
+        let kept = session::load(self.context, &self.feature.id, self.role).await?;
+        let kept = kept.filter(|kept| self.context.is_here(kept) && kept.session.engine == self.engine);
+        match (kept, (self.context.drivers)(self.engine)) {
+            (Some(kept), Ok(driver)) => {
+                Ok(brief::holds(self, driver.as_ref(), &kept.session, question).await)
+            }
+            _ => Ok(false),
+        }
     }
 }
 

@@ -2,9 +2,12 @@
 //! in words.
 
 use crate::run_rules::spec;
-use crate::run_support::{Running, ask, built, deliveries, events, heard_by, plan, script, workshop};
+use crate::run_support::{
+    PATIENCE, Running, ask, assert_nothing_left, built, deliveries, events, heard_by, plan, script, workshop,
+};
 use crate::support::Project;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 
 /// Room for questions that hold nobody up.
 const ROOM: &str = "policy: { execution: { human_input: { max_open_questions_per_feature: 5 } } }\n";
@@ -309,4 +312,59 @@ fn what_somebody_asked_in_a_workers_name_is_told_before_the_worker_goes_on_and_a
     assert_eq!(Running::start(&project, &[]).end().0, Some(0));
     assert_eq!(delivered(&project), [theirs["question_id"].clone(), own["question_id"].clone()]);
     project.assert_healthy();
+}
+
+#[test]
+fn what_a_turn_was_told_live_before_it_was_cut_off_is_told_in_no_turn_of_its_own() {
+    for cut_off in ["Ctrl-C", "kill -9", "a person's question"] {
+        let project = workshop("run: { warm_ms: 60000 }\n");
+        let in_words = json!({"ask_prose": "And the last?"});
+        let waits = |waits| json!({"wait_ms": waits});
+        let steps =
+            |time| json!({"planner": [ask("Which?"), ask("And then?"), waits(time), in_words, plan()]});
+        script(&project, "shop", &steps(60000));
+        let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+        let first = run.question("shop");
+        project.answer_to(&first, "yes").data();
+        let second = run.question("shop");
+        match cut_off {
+            "Ctrl-C" => run.interrupt(),
+            "kill -9" => {}
+            _ => {
+                project.answer_to(&second, "no").data();
+                let told = || deliveries(&project).len() == 2;
+                let deadline = Instant::now() + PATIENCE;
+                while !told() {
+                    assert!(Instant::now() < deadline, "the second answer is not told");
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                let asked = json!({"feature_id": "shop", "role": "human", "session_id": "s",
+                    "question_type": "clarification", "prompt": "Wait?", "operation_id": "w"});
+                project.tool("feature.question_create", "human", &asked).data();
+                run.interrupt();
+            }
+        }
+        if cut_off == "kill -9" {
+            drop(run);
+        } else {
+            run.end();
+        }
+        assert_nothing_left(&project);
+        script(&project, "shop", &steps(0));
+        let open = project.run(&["questions"]).data()["items"][0].clone();
+        project.answer_to(&open, "no").data();
+        let mut run = Running::start(&project, &[]);
+        let third = run.question("shop");
+        project.answer_to(&third, "done").data();
+        assert_eq!(run.end().0, Some(0), "{cut_off}");
+        let told: Vec<Value> = deliveries(&project).iter().map(|line| line["question_id"].clone()).collect();
+        let asked = [&first, &second, &third].map(|question| question["question_id"].clone());
+        assert_eq!(told, asked, "{cut_off}");
+        let began = events(&project, "shop", "turn.began");
+        let replies = began.iter().filter(|event| event["reply_to"] == first["question_id"]);
+        assert_eq!(replies.count(), 0, "{cut_off}: it has its answer");
+        let asked = events(&project, "shop", "question.opened");
+        let asked = asked.iter().filter(|event| event["question"]["role"] == "planner");
+        assert_eq!(asked.count(), 3, "{cut_off}: nobody is asked twice");
+    }
 }
