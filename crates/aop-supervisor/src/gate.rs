@@ -4,6 +4,7 @@
 
 use crate::SURFACE;
 use crate::place::Place;
+use crate::room::{full, is_full};
 use crate::runner::{Context, Stop};
 use crate::shown;
 use crate::turn::mode_for;
@@ -282,13 +283,17 @@ fn rules_of_asking(rules: &Rules, mode: Mode) -> Rules {
     Rules { human_input: HumanInput { enabled, strict: true, on_timeout, ..policy.clone() }, ..rules.clone() }
 }
 
-/// What stops the feature when nobody may be asked, with the ways to go on.
+/// What stops the feature when nobody can be asked, with the ways to go on.
 fn unasked(context: &Context, feature: &Feature, packet: &Path, refusal: Refusal) -> Refusal {
+    let (id, packet) = (&feature.id, packet.strip_prefix(&context.settings.root).unwrap_or(packet));
+    let (packet, file) = (shown::name(packet), shown::word(packet));
+    if is_full(&refusal) {
+        let message = format!("{packet} wants an answer first: {}", refusal.message);
+        return full(Refusal { message, ..refusal }, id);
+    }
     if refusal.code != ErrorCode::UnsupportedOperation {
         return refusal;
     }
-    let (id, packet) = (&feature.id, packet.strip_prefix(&context.settings.root).unwrap_or(packet));
-    let (packet, file) = (shown::name(packet), shown::word(packet));
     let (cause, way) = if context.service.rules.human_input.enabled {
         let ask = format!("ask with `aop packet ask {file}`, or `aop features mode {id} interactive`");
         ("in auto mode nobody is asked".to_owned(), ask)

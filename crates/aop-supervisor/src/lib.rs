@@ -23,6 +23,7 @@ mod place;
 mod process;
 mod prompt;
 mod reach;
+mod room;
 mod runner;
 mod runners;
 mod settings;

@@ -21,6 +21,9 @@ pub struct CreateQuestion {
     pub adhoc_title: Option<String>,
 }
 
+/// The setting that says how many questions a feature may have open, which a refusal names as a fact where as many are.
+pub const MOST_OPEN: &str = "max_open_questions_per_feature";
+
 /// What the asker is told.
 #[derive(Serialize)]
 struct Opened<'a> {
@@ -90,13 +93,8 @@ pub(super) fn admit(draft: &Draft<'_>, asked: &Asked, rules: &Rules) -> Result<(
     if draft.state.open_questions().count() >= limit
         && let Some(oldest) = draft.state.open_questions().next()
     {
-        return conflict(
-            format!(
-                "feature '{id}' has {} open, as many as max_open_questions_per_feature admits",
-                count(limit)
-            ),
-            &oldest.id,
-        );
+        let message = format!("feature '{id}' has {} open, as many as {MOST_OPEN} admits", count(limit));
+        return conflict(message, &oldest.id).map_err(|refusal| refusal.fact(MOST_OPEN, limit));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ mod withdraw;
 mod work;
 
 pub use answer::{Answer, MADE_ANEW, still_open};
-pub use create::CreateQuestion;
+pub use create::{CreateQuestion, MOST_OPEN};
 pub use expire::{Expiry, expire_due};
 pub use feature::{AppendLog, CreateFeature};
 pub use guard::{Action, permit};

@@ -4,6 +4,7 @@ use super::Notice;
 use crate::git::{Base, Git};
 use crate::holding::Fence;
 use crate::lease::RunLease;
+use crate::room::is_full;
 use crate::runners::known_runner;
 use crate::settings::{Drivers, Settings, Worktrees};
 use aop_kernel::event::{Actor, Event, Stamped};
@@ -50,6 +51,7 @@ pub(crate) enum Stop {
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
         match refusal.code {
+            ErrorCode::QuestionConflictOpen if is_full(&refusal) => Stop::Feature(refusal),
             ErrorCode::VersionConflict
             | ErrorCode::QuestionOpenBlocksAction
             | ErrorCode::QuestionConflictOpen

@@ -4,6 +4,7 @@ use super::{Owed, Turn};
 use crate::SURFACE;
 use crate::gate::short_digest;
 use crate::phase::{self, result_name};
+use crate::room::{full, is_full};
 use crate::runner::Stop;
 use crate::settings::wait_after;
 use aop_engine::TurnReport;
@@ -246,6 +247,15 @@ impl Turn<'_> {
                 Ok((TurnEnd::AskUser { question_id, blocking, also: Vec::new(), unread: false }, None))
             }
             Err(refusal) if refusal.code == ErrorCode::StoreUnavailable => Err(refusal.into()),
+            Err(refusal) if is_full(&refusal) => {
+                // Nothing that the engine could say would make room.
+                let refusal = full(refusal, &self.feature.id);
+                let code = refusal.code.as_str().to_owned();
+                let message = format!("its question was refused: {}", refusal.message);
+                let reason = format!("the {} asks, and {message}: {}", self.role, refusal.hint);
+                let end = TurnEnd::Error { code, message, delivered: true };
+                Ok((end, Some((Status::Blocked, reason))))
+            }
             Err(refusal) => {
                 let message = format!("its question was refused: {}", refusal.message);
                 Ok(self.failed(refusal.code.as_str().to_owned(), message, Again::AtOnce, true))

@@ -871,3 +871,42 @@ fn a_watched_status_is_a_line_for_every_change() {
     watch.kill().unwrap();
     watch.wait().unwrap();
 }
+
+#[test]
+fn a_question_that_there_is_no_room_for_blocks_its_feature_at_once_and_names_the_one_that_is_open() {
+    for is_gate in [true, false] {
+        let project = workshop("");
+        let words = json!({"ask_prose": "Which?"});
+        let steps = if is_gate { json!([plan()]) } else { json!([words, words, plan()]) };
+        script(&project, "shop", &json!({"planner": steps}));
+        project.create_feature("shop");
+        let aside = json!({"feature_id": "shop", "role": "human", "session_id": "s", "blocking": false,
+            "question_type": "clarification", "prompt": "And that?", "operation_id": "aside"});
+        project.tool("feature.question_create", "human", &aside).data();
+        if is_gate {
+            let packets = project.path(".aop/features/shop/packets");
+            std::fs::create_dir_all(&packets).unwrap();
+            std::fs::write(packets.join("planning.json"), packet().to_string()).unwrap();
+        }
+        let (code, lines) = Running::start(&project, &["--exit-when-parked"]).end();
+        assert_eq!(code, Some(3), "gate: {is_gate}");
+        let turns = lines.iter().filter(|line| line["type"] == "turn.began").count();
+        assert_eq!(turns, usize::from(!is_gate), "gate: {is_gate}: it is not tried again");
+        let feature = project.feature("shop");
+        assert_eq!(feature["status"], "blocked", "gate: {is_gate}");
+        let open = project.run(&["questions"]).data()["items"][0].clone();
+        let id = open["question_id"].as_str().unwrap();
+        let reason = feature["status_reason"].as_str().unwrap();
+        for part in [id, "max_open_questions_per_feature", "aop retry --feature-id shop"] {
+            assert!(reason.contains(part), "gate: {is_gate}: {part} in {reason}");
+        }
+        project.answer_to(&open, "yes").data();
+        project.run(&["retry", "--feature-id", "shop"]).data();
+        let mut run = Running::start(&project, &[]);
+        let role = if is_gate { "orchestrator" } else { "planner" };
+        let question = run.question("shop");
+        assert_eq!(question["role"], role);
+        project.answer_to(&question, "Web").data();
+        assert_eq!(run.end().0, Some(0), "gate: {is_gate}");
+    }
+}
