@@ -78,7 +78,7 @@ struct Turn {
     reader: TurnReader,
     asked: Vec<String>,
     delivered: bool,
-    /// Whether the conversation was there before this turn.
+    /// Whether anything was said in the conversation before this turn.
     was_begun: bool,
 }
 
@@ -99,10 +99,11 @@ impl Turn {
             what: format!("reading the conversation {name}"),
             cause: error.to_string(),
         };
-        let was_begun = session::Conversation::load(&request.project, &name).map_err(system)?.is_some();
+        let kept = session::Conversation::load(&request.project, &name).map_err(system)?;
+        let was_begun = kept.is_some_and(|conversation| conversation.has_begun());
         if request.needs_conversation() && !was_begun {
             let folder = scenario::folder(&request.project).join("sessions").display().to_string();
-            let (engine, cause) = (Engine::Scripted, format!("it is not in {folder}"));
+            let (engine, cause) = (Engine::Scripted, format!("nothing of it is in {folder}"));
             return Err(EngineError::ConversationGone { engine, session: name, cause });
         }
         let session = SessionRef {

@@ -88,6 +88,11 @@ impl Conversation {
         fs::rename(&fresh, &path)
     }
 
+    /// Whether anything was said in it. One whose process was killed before that knows nothing of its task.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.heard.is_empty() || !self.replies.is_empty()
+    }
+
     /// Whether this question's reply has reached it.
     pub(super) fn holds(&self, question_id: &str) -> bool {
         self.replies.iter().any(|held| held.question_id == question_id)

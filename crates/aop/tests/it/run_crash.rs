@@ -188,3 +188,27 @@ fn an_answer_that_a_lost_conversation_was_given_is_told_once_to_the_one_in_its_p
         assert_eq!(events(&project, "shop", "question.opened").len(), 1, "live: {is_live}");
     }
 }
+
+#[test]
+fn a_session_that_was_killed_before_it_was_told_anything_is_told_its_task() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    dies_at(&project, "turn_played", &[&spec(&project)]);
+    assert_nothing_left(&project);
+    // As its process writes it when it starts, before anything comes.
+    let [session] =
+        &std::fs::read_dir(project.path(".aop/scripted/sessions")).unwrap().collect::<Vec<_>>()[..]
+    else {
+        panic!("one session")
+    };
+    let path = session.as_ref().unwrap().path();
+    let mut begun: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    for (key, value) in [("next", json!(0)), ("heard", json!([])), ("ended_with", json!(null))] {
+        begun[key] = value;
+    }
+    std::fs::write(&path, begun.to_string()).unwrap();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    assert_whole(&project, "before the task");
+    let told = heard(&project).iter().filter(|text| text.contains("You are the planner.")).count();
+    assert_eq!(told, 1);
+}
