@@ -101,6 +101,16 @@ pub enum CheckName {
     Full,
 }
 
+impl CheckName {
+    /// The phase at whose end it runs.
+    pub fn phase(self) -> Status {
+        match self {
+            CheckName::Fast => Status::Building,
+            CheckName::Full => Status::Qa,
+        }
+    }
+}
+
 impl fmt::Display for CheckName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

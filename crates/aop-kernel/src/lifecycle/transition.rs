@@ -85,7 +85,13 @@ impl Retry {
         }
         let to =
             feature.blocked_from.filter(|from| Status::Blocked.may_become(*from)).unwrap_or(Status::Planning);
-        draft.move_to(to, Some("sent back by retry".to_owned()));
+        // What is ready stands still until a person acts, so that its reason is what to do.
+        let reason = if to == Status::ReadyToMerge {
+            format!("merge with `aop merge --feature-id {}`", feature.id)
+        } else {
+            "sent back by retry".to_owned()
+        };
+        draft.move_to(to, Some(reason));
         moved(draft)
     }
 }

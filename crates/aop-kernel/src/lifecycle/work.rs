@@ -124,6 +124,9 @@ impl BeginCheck {
     pub(super) fn apply(&self, mut draft: Draft<'_>) -> Result<Outcome, Refusal> {
         let feature = draft.feature()?;
         permit(feature, Action::Check)?;
+        if feature.status != self.name.phase() {
+            return Err(moved_on(feature, &format!("it is {}", feature.status)));
+        }
         if feature.work.turn.is_some() || feature.work.finished != Some(true) {
             return Err(moved_on(feature, "its worker is not done"));
         }
@@ -214,11 +217,11 @@ impl Merge {
             return Err(illegal(feature, &message));
         }
         if feature.work.checked.as_deref() != Some(self.commit.as_str()) {
-            let checked = feature.work.checked.as_deref().unwrap_or("none");
-            let message = format!(
-                "feature '{}' passed its checks at commit {checked}, and its branch is at {}",
-                feature.id, self.commit
-            );
+            let passed = match &feature.work.checked {
+                Some(checked) => format!("passed its checks at commit {checked}"),
+                None => "has passed no checks since it was worked on last".to_owned(),
+            };
+            let message = format!("feature '{}' {passed}, and its branch is at {}", feature.id, self.commit);
             return Err(Refusal::new(ErrorCode::ChecksFailed, message)
                 .hint(send_back(feature, "recheck"))
                 .fact("feature_id", &feature.id)

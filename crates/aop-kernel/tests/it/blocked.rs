@@ -1,6 +1,6 @@
 //! A feature that a person has blocked while something was done for it.
 
-use crate::support::{after, begins, ends, feature, finishes, worked};
+use crate::support::{after, begins, decide_work, ends, feature, finishes, id as number, question, worked};
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::FeatureId;
 use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck, Retry};
@@ -63,5 +63,41 @@ fn what_a_person_has_blocked_stays_blocked_when_its_check_ends_and_retry_checks_
         let state = worked(moved(state, Status::Blocked), end(name, to));
         assert_eq!(stands(&state), (Status::Blocked, Some(true)));
         assert_eq!(stands(&retried(state)), (phase, Some(true)), "{name}");
+    }
+}
+
+#[test]
+fn no_check_begins_on_a_feature_that_was_blocked_when_its_worker_was_done() {
+    let building = moved(feature(), Status::Building);
+    let qa = moved(moved(feature(), Status::Building), Status::Qa);
+    for (state, role, name) in [(building, Role::Builder, CheckName::Fast), (qa, Role::Qa, CheckName::Full)] {
+        let begin =
+            |name| Command::BeginCheck(BeginCheck { feature_id: id(), name, epoch: 1, commit: "c".into() });
+        let state = finishes(begins(state, role, None), None);
+        assert!(decide_work(&state, begin(name)).is_ok());
+        let other = if name == CheckName::Fast { CheckName::Full } else { CheckName::Fast };
+        for (state, name) in [(moved(state.clone(), Status::Blocked), name), (state, other)] {
+            let refusal = decide_work(&state, begin(name)).unwrap_err();
+            assert_eq!(refusal.code.as_str(), "version_conflict", "{name}: {refusal}");
+        }
+    }
+}
+
+#[test]
+fn what_is_ready_again_after_a_retry_says_how_it_is_merged() {
+    let qa = moved(moved(feature(), Status::Building), Status::Qa);
+    for (state, reason) in
+        [(moved(qa.clone(), Status::ReadyToMerge), "`aop merge --feature-id a`"), (qa, "retry")]
+    {
+        let mut state = retried(moved(state, Status::Blocked));
+        assert_eq!(state.feature.as_ref().unwrap().status_reason.as_deref(), Some(reason));
+        let asks = question(json!({"role": "human"}));
+        state = after(state, Tool::QuestionCreate, &asks, 1, HumanInput::default());
+        let answer =
+            json!({"feature_id": "a", "question_id": number(1), "answer": "no", "answered_by": "ann"});
+        state = after(state, Tool::QuestionAnswer, &answer, 0, HumanInput::default());
+        let feature = state.feature.as_ref().unwrap();
+        let is_ready = feature.status == Status::ReadyToMerge;
+        assert_eq!(feature.status_reason.as_deref(), is_ready.then_some(reason));
     }
 }
