@@ -66,7 +66,7 @@ pub(crate) struct How {
     /// How many features are worked on at once (default: run.max_parallel)
     #[arg(long, value_name = "N", value_parser = at_least::<u32>(1))]
     max_parallel: Option<u32>,
-    /// Leave with exit code 3 when all that is left waits for a person
+    /// Leave with exit code 3 when all that is left waits for a person, and no engine is kept running for that
     #[arg(long)]
     exit_when_parked: bool,
     /// Take the project (on PostgreSQL: this folder) over from a run that still holds it
