@@ -3,7 +3,7 @@
 use crate::support::{after, begins, decide_work, ends, feature, finishes, id as number, question, worked};
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck, Retry};
+use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck, Merge, Retry};
 use aop_kernel::policy::HumanInput;
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
@@ -100,4 +100,14 @@ fn what_is_ready_again_after_a_retry_says_how_it_is_merged() {
         let is_ready = feature.status == Status::ReadyToMerge;
         assert_eq!(feature.status_reason.as_deref(), is_ready.then_some(reason));
     }
+}
+
+#[test]
+fn what_was_worked_on_since_its_checks_is_not_merged_and_the_refusal_says_that() {
+    let qa = moved(moved(feature(), Status::Building), Status::Qa);
+    let (merge_commit, into) = ("d".to_owned(), "main".to_owned());
+    let merge = Command::Merge(Merge { feature_id: id(), commit: "c".into(), merge_commit, into });
+    let refusal = decide_work(&moved(qa, Status::ReadyToMerge), merge).unwrap_err();
+    assert_eq!(refusal.code.as_str(), "checks_failed");
+    assert!(refusal.message.contains("has passed no checks"), "{refusal}");
 }
