@@ -140,7 +140,7 @@ impl Turn {
         let input = match &self.request.input {
             Input::Message(text) => json!({"type": "message", "text": text}),
             Input::Reply(reply) => told(reply),
-            Input::Continue(_) if self.was_begun => json!({"type": "continue"}),
+            Input::Continue(text) if self.was_begun => json!({"type": "continue", "text": text}),
             Input::Continue(text) => json!({"type": "message", "text": text}),
         };
         self.tell(&input);

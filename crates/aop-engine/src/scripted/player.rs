@@ -84,6 +84,15 @@ impl Player<'_> {
                 self.conversation.heard.push(input["text"].as_str().unwrap_or_default().to_owned());
                 self.conversation.save(&self.args.project)?;
             }
+            Some("continue") => {
+                // What stands there beside what the conversation has: a note may have come since.
+                let text = input["text"].as_str().unwrap_or_default();
+                if !self.conversation.heard.last().is_some_and(|last| text.contains(last)) {
+                    self.conversation.heard.push(text.to_owned());
+                    self.conversation.save(&self.args.project)?;
+                }
+                return Ok(false);
+            }
             _ => return Ok(false),
         }
         Ok(true)

@@ -368,3 +368,35 @@ fn what_a_turn_was_told_live_before_it_was_cut_off_is_told_in_no_turn_of_its_own
         assert_eq!(asked.count(), 3, "{cut_off}: nobody is asked twice");
     }
 }
+
+#[test]
+fn a_note_is_read_also_with_a_turn_that_begins_with_what_its_session_has() {
+    let project = workshop("");
+    let steps = |time| json!({"builder": [ask("Which?"), json!({"wait_ms": time}), built(), built()]});
+    script(&project, "shop", &steps(60000));
+    let [question] = &parked(&project)[..] else { panic!("one question") };
+    project.answer_to(question, "yes").data();
+    let mut run = Running::start(&project, &[]);
+    run.until("the turn", |line| line["reply_to"] == question["question_id"]);
+    let deadline = Instant::now() + PATIENCE;
+    while deliveries(&project).is_empty() {
+        assert!(Instant::now() < deadline, "the answer is not told");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    project.run(&["send", "--feature-id", "shop", "Mind the gap"]).data();
+    drop(run);
+    assert_nothing_left(&project);
+    script(&project, "shop", &steps(0));
+    // It takes the place of the turn that was cut off, so that a new one begins with the same answer.
+    let asked = json!({"feature_id": "shop", "role": "builder", "session_id": "s",
+        "question_type": "clarification", "prompt": "And that?", "operation_id": "o"});
+    project.tool("feature.question_create", "orchestrator", &asked).data();
+    let open = project.run(&["questions"]).data()["items"][0].clone();
+    project.answer_to(&open, "no").data();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+    let heard = heard_by(&project, "builder");
+    assert_eq!(heard.iter().filter(|text| text.contains("Mind the gap")).count(), 1, "{heard:#?}");
+    let told =
+        deliveries(&project).iter().filter(|line| line["question_id"] == question["question_id"]).count();
+    assert_eq!(told, 1, "{:#?}", deliveries(&project));
+}
