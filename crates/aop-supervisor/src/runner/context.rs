@@ -321,7 +321,10 @@ impl Context {
     /// itself: its program waits for the answer, and would ask again from the start.
     pub(super) async fn interrupt_if_moved_on(&self, feature: &Feature) -> Result<(), Refusal> {
         let goes_on = match &feature.waiting {
-            None => feature.status.worker().is_some(),
+            None => feature
+                .status
+                .worker()
+                .is_some_and(|worker| feature.work.turn.as_ref().is_none_or(|turn| turn.role == worker)),
             Some(waiting) => {
                 Some(waiting.role) == at_work(feature)
                     && self.has_asked(feature, &waiting.question_id).await?

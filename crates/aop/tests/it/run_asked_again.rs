@@ -199,6 +199,22 @@ fn a_question_of_a_turn_that_was_cut_off_stays_its_own_when_a_person_asks_it_aga
 }
 
 #[test]
+fn a_turn_whose_phase_a_person_leaves_is_stopped_and_gets_its_end() {
+    let project = workshop("");
+    script(&project, "shop", &json!({"builder": [{"wait_ms": 120_000}, built()]}));
+    let mut run = Running::start(&project, &[&spec(&project, "shop")]);
+    run.until("the builder", |line| line["type"] == "engine.started" && line["claim"] == "turn:shop:2");
+    let on = json!({"feature_id": "shop", "to": "qa", "operation_id": "on"});
+    project.tool("feature.transition", "human", &on).data();
+    assert_eq!(run.end().0, Some(0));
+    let ended = events(&project, "shop", "turn.ended");
+    let roles: Vec<&Value> = ended.iter().map(|event| &event["role"]).collect();
+    assert_eq!(roles, ["planner", "builder", "qa"]);
+    assert_eq!(ended[1]["end"]["code"], "version_conflict", "{:#}", ended[1]);
+    assert_nothing_left(&project);
+}
+
+#[test]
 fn a_turn_whose_phase_is_left_by_an_earlier_question_asked_again_gets_its_end_and_its_session_the_answer_once()
  {
     for when in
