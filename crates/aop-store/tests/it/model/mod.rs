@@ -20,7 +20,7 @@ use aop_store::{EventPage, ManualClock, MemoryStore, SqliteStore, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use steps::{Step, answer, decision, expectation, steps, work};
 
@@ -293,6 +293,7 @@ impl Model {
                 replay.apply(recorded);
             }
             nothing_begins_where_nothing_may(&log);
+            every_turn_ends_before_the_next_begins(&log);
             let (features, mut questions) = everything(side.store.as_ref()).await;
             let states = replay.features.values();
             assert_eq!(
@@ -324,6 +325,20 @@ fn nothing_begins_where_nothing_may(log: &[Recorded]) {
             | Event::Merged { .. } => {
                 assert!(*status != Status::AwaitingInput && !status.is_terminal(), "{recorded:?}");
             }
+            _ => {}
+        }
+    }
+}
+
+/// Whatever becomes of its feature meanwhile.
+fn every_turn_ends_before_the_next_begins(log: &[Recorded]) {
+    let mut in_hand = BTreeSet::new();
+    for recorded in log {
+        let id = &recorded.stamped.feature_id;
+        match &recorded.stamped.event {
+            Event::TurnBegan { .. } => assert!(in_hand.insert(id), "another has no end yet: {recorded:?}"),
+            Event::TurnContinued { .. } => assert!(in_hand.contains(id), "it is over: {recorded:?}"),
+            Event::TurnEnded { .. } => assert!(in_hand.remove(id), "it has an end: {recorded:?}"),
             _ => {}
         }
     }
