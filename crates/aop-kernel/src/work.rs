@@ -214,7 +214,7 @@ impl Work {
         }
     }
 
-    /// Whether a turn is in hand that the worker of this status cannot go on with.
+    /// Whether this status leaves the phase so far in the middle of a turn.
     pub(crate) fn is_left_by(&self, to: Status) -> bool {
         self.turn.is_some() && to.worker().is_some() && self.phase != Some(to)
     }
