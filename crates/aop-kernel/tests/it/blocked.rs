@@ -86,9 +86,10 @@ fn no_check_begins_on_a_feature_that_was_blocked_when_its_worker_was_done() {
 #[test]
 fn what_is_ready_again_after_a_retry_says_how_it_is_merged() {
     let qa = moved(moved(feature(), Status::Building), Status::Qa);
-    for (state, reason) in
-        [(moved(qa.clone(), Status::ReadyToMerge), "`aop merge --feature-id a`"), (qa, "retry")]
-    {
+    for (state, reason) in [
+        (moved(qa.clone(), Status::ReadyToMerge), "merge with `aop merge --feature-id a`"),
+        (qa, "sent back by retry"),
+    ] {
         let mut state = retried(moved(state, Status::Blocked));
         assert_eq!(state.feature.as_ref().unwrap().status_reason.as_deref(), Some(reason));
         let asks = question(json!({"role": "human"}));
