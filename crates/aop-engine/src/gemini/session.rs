@@ -59,7 +59,8 @@ impl Chat {
             if let Some(session) = told["sessionId"].as_str() {
                 self.session = session.to_owned();
             }
-            if let Value::Array(messages) = told["messages"].take() {
+            // What is no object has none, and cannot be asked for them by name.
+            if let Some(Value::Array(messages)) = told.get_mut("messages").map(Value::take) {
                 if anew {
                     self.messages.clear();
                 }
@@ -154,6 +155,13 @@ mod tests {
             assert_eq!(is_told(home.path(), session, "q_2"), Some(false));
         }
         assert_eq!(is_told(home.path(), "76543210-89ab-4cde-8f01-23456789abcd", "q_1"), Some(false));
+    }
+
+    #[test]
+    fn a_line_that_is_no_record_is_passed_over() {
+        let told = json!({"id": "1", "type": "user", "content": "Plan it."});
+        let text = format!("8\n[1]\n\"x\"\nnull\n{told}\n{{\"$set\":3}}\n.W\"}}\n");
+        assert_eq!(Chat::read(text.as_bytes()).messages, [told]);
     }
 
     /// As the program leaves it when the model's API refuses a request.
