@@ -154,6 +154,9 @@ impl Picture {
     }
 }
 
+/// Where a command is typed.
+const IN_ANOTHER: &str = "in another terminal";
+
 /// What a worker said to people: without the JSON that it ends with, which is for this program.
 fn prose(said: &str) -> &str {
     let end = [said.find("{\""), said.find("```json")].into_iter().flatten().min();
@@ -217,7 +220,10 @@ fn asked(question: &Question, columns: usize, way: Way, elsewhere: Option<&str>)
     let command = if 2 + seen(&command) < columns { command } else { format!("{aop} answer") };
     let how = match way {
         Way::Key => vec![format!("  {}, or in another terminal:", bold("press a")), format!("  {command}")],
-        Way::Command => vec![format!("  {command}  {}", dim("in another terminal"))],
+        Way::Command if seen(&command) + seen(IN_ANOTHER) + 4 < columns => {
+            vec![format!("  {command}  {}", dim(IN_ANOTHER))]
+        }
+        Way::Command => vec![format!("  {command}")],
         Way::Nothing => Vec::new(),
     };
     [head, prompt].into_iter().chain(how).collect()
@@ -318,6 +324,8 @@ mod tests {
         assert_eq!(told(60, None), format!("aop answer {id}"));
         assert_eq!(told(30, None), "aop answer");
         assert_eq!(told(80, Some("/tmp/demo")), format!("aop --project /tmp/demo answer {id}"));
+        let narrow = asked(&question("shop"), 60, Way::Command, None);
+        assert_eq!(narrow[2], format!("  aop answer {id}"));
         let second = asked(&question("shop"), 80, Way::Command, None);
         assert!(second.len() == 3 && second[2].starts_with(&format!("  aop answer {id}")), "{second:#?}");
     }
