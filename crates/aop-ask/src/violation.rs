@@ -140,6 +140,15 @@ pub(crate) fn show(value: &Value) -> String {
     }
 }
 
+/// The same without its words, which may be the answer to a secret question.
+pub(crate) fn unsaid(value: &Value) -> String {
+    match value {
+        Value::String(_) => "a text".to_owned(),
+        Value::Number(_) => "a number".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => show(value),
+    }
+}
+
 /// A text in quotes, cut after 60 characters.
 pub(crate) fn quote(text: &str) -> String {
     match text.char_indices().nth(60) {

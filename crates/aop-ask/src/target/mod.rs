@@ -10,7 +10,7 @@ mod terminal;
 use crate::dialogue::ask::{Ask, Item, Said};
 use crate::dialogue::{Protocol, Request, Target};
 use crate::spec::QuestionSpec;
-use crate::violation::{Violation, join, quote, show};
+use crate::violation::{Violation, join, quote, unsaid};
 use serde_json::{Map, Value};
 
 /// What came back from a tool.
@@ -44,17 +44,12 @@ pub(crate) fn heard(target: Target, asks: &[Ask<'_>], reply: &Value) -> Result<H
     }
 }
 
-/// A value that this tool never returns. Its words are not repeated: they may be the answer to a secret question.
+/// A value that this tool never returns.
 fn malformed(path: &str, value: &Value, wanted: &str) -> Violation {
-    let found = match value {
-        Value::String(_) => "a text".to_owned(),
-        Value::Number(_) => "a number".to_owned(),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => show(value),
-    };
     Violation {
         code: "malformed_reply",
         path: path.to_owned(),
-        message: format!("this is {found}, but the tool's reply is {wanted}"),
+        message: format!("this is {}, but the tool's reply is {wanted}", unsaid(value)),
         hint: "hand in the tool's reply exactly as it came back".to_owned(),
     }
 }

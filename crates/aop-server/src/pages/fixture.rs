@@ -1,12 +1,13 @@
 //! Tests only: a project in memory, a visitor, and questions to show.
 use crate::http::Shared;
+use aop_kernel::ids::OperationId;
 use aop_kernel::policy::{HumanInput, Rules};
 use aop_kernel::question::Asked;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::{Tool, question_request};
+use aop_kernel::tools::{Tool, lone_feature, question_request};
 use aop_kernel::{Refusal, lifecycle::Command};
-use aop_store::{ManualClock, MemoryStore, Service, Store};
+use aop_store::{ManualClock, MemoryStore, Service, Store, fresh_operation};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -55,8 +56,8 @@ impl World {
 
     /// Asks outside any feature; the question's id.
     pub(crate) async fn ask_outside(&self, prompt: &str) -> String {
-        let operation = ulid::Ulid::generate().to_string();
-        let feature = format!("ask-{}", operation.to_lowercase());
+        let operation = OperationId::parse(&fresh_operation()).unwrap();
+        let feature = lone_feature(&operation);
         let input = question(json!({"feature_id": feature, "prompt": prompt, "operation_id": operation}));
         let request = question_request(&Caller::new(Role::Human), &input, "test", &rules()).unwrap();
         let data =

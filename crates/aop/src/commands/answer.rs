@@ -135,8 +135,8 @@ pub(crate) fn told(session: &Session, envelope: &Envelope) -> String {
 }
 
 fn incomplete() -> Refusal {
-    Refusal::invalid_argument("--question-id and --answer (or --answer-file) are needed without a terminal")
-        .hint("`aop questions` lists what is open; on a terminal `aop answer` alone walks through it")
+    Refusal::invalid_argument("a question's id and an answer (or --answer-file) are needed without a terminal")
+        .hint("`aop answer QUESTION_ID ANSWER`; `aop questions` lists what is open, and on a terminal `aop answer` alone walks through it")
 }
 
 /// A file without the end of its last line, which is not of the answer, also as other systems write it. An argument is

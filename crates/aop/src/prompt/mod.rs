@@ -10,7 +10,7 @@ mod stage;
 mod widgets;
 
 pub(crate) use beside::{Beside, Ended, QUIET, Typing, ask_while_open, time_left, typed_out};
-pub(crate) use stage::Wanted;
+pub(crate) use stage::{PULSE, Wanted};
 
 use crate::output::question::above_prompt;
 use crate::output::style::{clean, is_dumb};

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How soon a prompt notices that its question was closed elsewhere.
-const PULSE: Duration = Duration::from_millis(50);
+/// How soon whoever reads keys notices that nobody wants them any more: a prompt, that its question was closed elsewhere.
+pub(crate) const PULSE: Duration = Duration::from_millis(50);
 
 /// Whether a prompt is still wanted. Whoever shows it beside something else takes it away, and sees whether somebody is
 /// typing.

@@ -566,7 +566,7 @@ fn a_terminal_that_can_only_print_lines_gets_no_prompt_but_the_flag_to_use() {
     let project = Project::with_feature();
     project.ask("op-1");
     let told = shown(&project, &format!("TERM=dumb {} answer", binary()));
-    assert!(told.contains("--answer (or --answer-file) are needed without a terminal"), "{told}");
+    assert!(told.contains("an answer (or --answer-file) are needed without a terminal"), "{told}");
     crate::run_support::git(&project, &["init", "--quiet"]);
     let who = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
     let commit = [&who[..], &["commit", "--quiet", "--allow-empty", "-m", "First commit"]].concat();

@@ -7,7 +7,7 @@ use crate::dialogue::ask::{Ask, Said};
 use crate::is_blank;
 use crate::json as reader;
 use crate::spec::{Kind, QuestionSpec};
-use crate::violation::{Report, Violation, quote};
+use crate::violation::{Report, Violation, quote, unsaid};
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -93,19 +93,14 @@ fn answers(text: &str) -> Result<Map<String, Value>, String> {
         format!("the reply is not one JSON object ({reason})")
     })?;
     let Value::Object(mut map) = document else {
-        // Its words are not repeated: they may be the answer to a secret question.
-        let found = if document.is_array() { "a list" } else { "a single value" };
-        return Err(format!("the reply is {found}, not a JSON object"));
+        return Err(format!("the reply is {}, not a JSON object", unsaid(&document)));
     };
     if let Some(key) = map.keys().find(|key| *key != "answers") {
         return Err(format!("the reply has the key {} beside \"answers\"", quote(key)));
     }
     match map.shift_remove("answers") {
         Some(Value::Object(answers)) => Ok(answers),
-        Some(other) => {
-            let found = if other.is_array() { "a list" } else { "a single value" };
-            Err(format!("\"answers\" is {found}, not an object"))
-        }
+        Some(other) => Err(format!("\"answers\" is {}, not an object", unsaid(&other))),
         // `{}` answers nothing, and that is allowed.
         None => Ok(Map::new()),
     }

@@ -108,14 +108,11 @@ enum Waited {
 struct Quit(mpsc::UnboundedReceiver<Waited>);
 
 impl Quit {
-    /// How soon the thread notices that nobody wants to know any more.
-    const PULSE: Duration = Duration::from_millis(50);
-
     fn listen() -> Self {
         let (told, heard) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
             while !told.is_closed() {
-                let pressed = match event::poll(Quit::PULSE) {
+                let pressed = match event::poll(prompt::PULSE) {
                     Ok(false) => continue,
                     Ok(true) => event::read(),
                     Err(error) => Err(error),
