@@ -169,7 +169,7 @@ fn row(feature: &Value, prompts: &Prompts, reason: &str) -> Vec<String> {
         (Some(id), _) => asked(id),
         (None, _) if is_stuck(feature) => dim(reason),
         // Of other statuses the reason says how they came about, and nothing that is waited for.
-        (None, Some("ready_to_merge")) => dim(&cut(&field(feature, "status_reason"), 80)),
+        (None, Some("ready_to_merge")) => dim(&cut(&field(feature, "status_reason"), 120)),
         (None, _) => String::new(),
     };
     let since = feature["status_since"].as_str().and_then(Timestamp::parse).map(relative).unwrap_or_default();
