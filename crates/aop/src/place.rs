@@ -170,14 +170,24 @@ impl Place {
     }
 }
 
-/// Refuses a folder whose database is gone. A new one would be empty, and whatever stands in the old one's log be lost.
+/// Refuses a folder whose database is gone, or empty behind a log that is not: SQLite would take that log for one of
+/// another file and remove it. A new database would be empty, and whatever stands in the old one's log be lost.
 fn not_lost(dir: &Path) -> Result<(), Refusal> {
-    let is_there = |name: &str| dir.join(name).exists();
-    if is_there("aop.db") || !["aop.db-wal", "projected", "worktrees"].into_iter().any(is_there) {
+    let length = |name: &str| dir.join(name).metadata().ok().map(|found| found.len());
+    let is_there = |name: &str| length(name).is_some();
+    let (gone, is_behind) = match length("aop.db") {
+        // A first start that was cut off leaves an empty file, too, but nothing beside it.
+        Some(0) => ("empty", length("aop.db-wal").is_some_and(|length| length > 0)),
+        Some(_) => return Ok(()),
+        None => ("gone", is_there("aop.db-wal")),
+    };
+    if !is_behind && !["projected", "worktrees"].into_iter().any(is_there) {
         return Ok(());
     }
-    let message =
-        format!("{} is gone, and with it all features, questions and answers", dir.join("aop.db").display());
+    let message = format!(
+        "{} is {gone}, and with it all features, questions and answers",
+        dir.join("aop.db").display()
+    );
     Err(Refusal::new(ErrorCode::StoreUnavailable, message).hint(format!(
         "put it back, together with its aop.db-wal; to start over, move {} away and run `aop init`",
         dir.display()

@@ -123,23 +123,32 @@ fn a_projection_that_cannot_be_written_is_a_warning_and_never_a_failed_operation
 }
 
 #[test]
-fn a_project_whose_database_is_gone_is_not_begun_anew() {
-    for left in [&["aop.db-wal"][..], &[]] {
+fn a_project_whose_database_is_gone_or_empty_is_not_begun_anew() {
+    for (left, gone) in [
+        (&["aop.db-wal"][..], "is gone"),
+        (&[], "is gone"),
+        (&["aop.db", "aop.db-wal"], "is empty"),
+        (&["aop.db"], "is empty"),
+    ] {
         let project = Project::with_feature();
         for name in ["aop.db", "aop.db-wal", "aop.db-shm"].into_iter().filter(|name| !left.contains(name)) {
             let _ = std::fs::remove_file(project.path(".aop").join(name));
+        }
+        if left.contains(&"aop.db") {
+            std::fs::write(project.path(".aop/aop.db"), "").unwrap();
         }
         let before = crate::support::tree(&project.path(".aop"));
         for command in [&["status"][..], &["ask", "Which?"], &["store", "migrate"], &["init"]] {
             let error = project.run(command).refused("store_unavailable", 1);
             let hint = error["details"]["hint"].as_str().unwrap();
             assert!(
-                error["message"].as_str().unwrap().contains("aop.db is gone") && hint.contains("move"),
+                error["message"].as_str().unwrap().contains(&format!("aop.db {gone}"))
+                    && hint.contains("move"),
                 "{error}"
             );
         }
         let doctor = project.run(&["doctor", "--repair"]);
-        assert!(doctor.code == Some(1) && doctor.stdout.contains("aop.db is gone"), "{doctor:?}");
+        assert!(doctor.code == Some(1) && doctor.stdout.contains(&format!("aop.db {gone}")), "{doctor:?}");
         assert_eq!(crate::support::tree(&project.path(".aop")), before);
         std::fs::rename(project.path(".aop"), project.path("away")).unwrap();
         project.run(&["init"]).data();
