@@ -4,7 +4,7 @@
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
-use std::io::{Error, Read, Result};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -36,6 +36,11 @@ fn open(path: &Path, options: &mut OpenOptions) -> Result<File> {
     let file = match options.custom_flags(flags).open(path) {
         // A pipe that nobody reads, or a socket.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => return Err(no_file()),
+        // Somebody put it there, so it is not the same as nothing: whoever takes a missing file for an empty one must not
+        // do so here.
+        Err(error) if error.kind() == ErrorKind::NotFound && path.is_symlink() => {
+            return Err(Error::other("it is a link to something that is not there"));
+        }
         opened => opened?,
     };
     let found = file.metadata()?;
@@ -66,5 +71,15 @@ mod tests {
         open_lock_file(&gone).unwrap();
         std::fs::write(&gone, "text").unwrap();
         assert_eq!(read_text_file(&gone).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_link_to_nothing_is_not_taken_for_a_missing_file() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(dir.path().join("gone"), &link).unwrap();
+        let error = read_file(&link).unwrap_err();
+        assert_ne!(error.kind(), ErrorKind::NotFound);
+        assert!(error.to_string().contains("a link to something that is not there"), "{error}");
     }
 }

@@ -26,6 +26,7 @@ use aop_turn::Mode;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,7 +34,9 @@ use std::sync::Arc;
 pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bool, Stop> {
     let phase = feature.status.as_str();
     let folder = context.settings.dir().join("features").join(feature.id.as_str()).join("packets");
-    if let Some(path) = of_no_phase(&folder) {
+    if let Some(path) =
+        of_no_phase(&folder).map_err(|error| unusable(feature, &folder, &error.to_string()))?
+    {
         let cause = "no phase has this name, so that it would close no gate";
         let hint = format!(
             "call it planning.json, building.json or qa.json, then `aop retry --feature-id {}`",
@@ -44,7 +47,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     let path = folder.join(format!("{phase}.json"));
     let bytes = match read_file(&path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(unusable(feature, &path, &error.to_string()).into()),
     };
     let packet = Packet::parse(&bytes).map_err(|violations| {
@@ -91,14 +94,23 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     Ok(true)
 }
 
-/// A packet that somebody wrote for a phase that there is none of.
-fn of_no_phase(folder: &Path) -> Option<PathBuf> {
+/// A packet that somebody wrote for a phase that there is none of. A folder that is there and cannot be looked into may
+/// hold any packet.
+fn of_no_phase(folder: &Path) -> std::io::Result<Option<PathBuf>> {
     let is_of_none = |path: &PathBuf| {
-        let is_packet = path.extension().is_some_and(|extension| extension == "json");
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
         let phase = path.file_stem().and_then(OsStr::to_str).and_then(Status::parse);
-        is_packet && phase.and_then(Status::worker).is_none()
+        // `planning.JSON` is read by nobody either.
+        extension.eq_ignore_ascii_case("json")
+            && (extension != "json" || phase.and_then(Status::worker).is_none())
     };
-    std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(is_of_none).min()
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound && !folder.is_symlink() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+    Ok(paths.into_iter().filter(is_of_none).min())
 }
 
 /// Whether what stands at its `answer_path` opens the gate. Its secrets were told with that; whoever wrote it may have been

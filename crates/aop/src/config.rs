@@ -515,6 +515,11 @@ mod tests {
         assert!(refusal.message.contains("cannot be read: Is a directory"), "{}", refusal.message);
         assert!(refusal.hint.contains("a readable file"), "{}", refusal.hint);
         let file = folder.path().join("aop.yaml");
+        // Its settings are somewhere; without them agents would be allowed what they are not.
+        std::os::unix::fs::symlink("away/aop.yaml", &file).unwrap();
+        let refusal = Config::load(&file).unwrap_err();
+        assert!(refusal.message.contains("a link to something that is not there"), "{}", refusal.message);
+        std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, b"store: sqlite\n# caf\xe9\n").unwrap();
         let refusal = Config::load(&file).unwrap_err();
         assert!(

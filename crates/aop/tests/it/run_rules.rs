@@ -6,7 +6,7 @@ use crate::run_support::{
 };
 use crate::support::{Project, Run, finish, wait};
 use serde_json::{Value, json};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 pub(crate) fn spec(project: &Project, name: &str) -> String {
     let path = project.path(&format!("{name}.md"));
@@ -686,6 +686,31 @@ fn a_gate_whose_file_is_in_the_way_or_cannot_be_blocks_its_feature_and_no_other(
 }
 
 #[test]
+fn a_packet_that_is_a_link_to_nothing_lets_no_phase_begin() {
+    let project = workshop("");
+    script(&project, "shop", &json!({}));
+    let path = spec(&project, "shop");
+    let feature = project.path(".aop/features/shop");
+    std::fs::create_dir_all(feature.join("packets")).unwrap();
+    std::fs::create_dir(project.path("away")).unwrap();
+    let blocked = |specs: &[&str], named: &str| {
+        assert_eq!(Running::start(&project, specs).end().0, Some(3));
+        let reason = project.feature("shop")["status_reason"].to_string();
+        assert!(reason.contains(named), "{reason}");
+        assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+        project.run(&["retry", "--feature-id", "shop"]).data();
+    };
+    // The file, and the whole folder, on a disk that is not there at the moment.
+    symlink(project.path("away/planning.json"), feature.join("packets/planning.json")).unwrap();
+    blocked(&[&path], "packets/planning.json");
+    std::fs::remove_dir_all(feature.join("packets")).unwrap();
+    symlink(project.path("away/packets"), feature.join("packets")).unwrap();
+    blocked(&[], "packets");
+    std::fs::create_dir(project.path("away/packets")).unwrap();
+    assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+}
+
+#[test]
 fn a_packet_for_a_phase_that_there_is_none_of_blocks_its_feature_and_names_those_that_there_are() {
     let project = workshop("");
     script(&project, "shop", &json!({}));
@@ -693,13 +718,19 @@ fn a_packet_for_a_phase_that_there_is_none_of_blocks_its_feature_and_names_those
     let packets = project.path(".aop/features/shop/packets");
     std::fs::create_dir_all(&packets).unwrap();
     std::fs::write(packets.join("notes.txt"), "of no concern").unwrap();
-    std::fs::write(packets.join("builder.json"), packet().to_string()).unwrap();
-    assert_eq!(Running::start(&project, &[&path]).end().0, Some(3));
-    let reason = project.feature("shop")["status_reason"].to_string();
-    assert!(reason.contains("builder.json") && reason.contains("building.json"), "{reason}");
-    assert_eq!(events(&project, "shop", "turn.began").len(), 0);
-    std::fs::rename(packets.join("builder.json"), packets.join("building.json")).unwrap();
-    project.run(&["retry", "--feature-id", "shop"]).data();
+    for (times, name) in ["builder.json", "building.JSON"].into_iter().enumerate() {
+        std::fs::write(packets.join(name), packet().to_string()).unwrap();
+        let specs = [path.as_str()];
+        assert_eq!(Running::start(&project, if times == 0 { &specs } else { &[] }).end().0, Some(3));
+        let reason = project.feature("shop")["status_reason"].to_string();
+        assert!(reason.contains(name) && reason.contains("building.json"), "{reason}");
+        assert_eq!(events(&project, "shop", "turn.began").len(), 0);
+        std::fs::rename(packets.join(name), packets.join("building.json")).unwrap();
+        project.run(&["retry", "--feature-id", "shop"]).data();
+        if times == 0 {
+            std::fs::remove_file(packets.join("building.json")).unwrap();
+        }
+    }
     let mut run = Running::start(&project, &[]);
     project.answer_to(&run.question("shop"), "Web").data();
     assert_eq!(run.end().0, Some(0));
