@@ -178,6 +178,7 @@ impl ExpectedAnswer {
             AnswerKind::Json => match answer {
                 Value::Null => reasons.push("null is not an answer".into()),
                 Value::String(text) if is_blank(text) => reasons.push("the text is blank".into()),
+                marker if *marker == redacted() => reasons.push(NO_ANSWER.into()),
                 _ => {}
             },
             AnswerKind::Form => match spec {
@@ -238,6 +239,7 @@ impl Asked {
         }
         match answer {
             Value::String(text) if !is_blank(text) => Ok(answer.clone()),
+            Value::Object(_) if *answer == redacted() => Err(vec![NO_ANSWER.into()]),
             Value::Object(object) if !object.is_empty() => Ok(answer.clone()),
             Value::String(_) => Err(vec!["the text is blank".into()]),
             Value::Object(_) => Err(vec!["the object is empty".into()]),
@@ -275,8 +277,10 @@ impl Asked {
     }
 }
 
-/// What stands in the place of a secret. An object, because no answer to a form field is one: it can never
-/// be taken for the secret itself.
+const NO_ANSWER: &str = "{\"redacted\": true} stands where a secret was taken out, and is no answer itself";
+
+/// What stands in the place of a secret. No answer to a question or a form field is like it: it can never be taken for the
+/// secret itself, nor an answer for a secret.
 pub fn redacted() -> Value {
     serde_json::json!({"redacted": true})
 }

@@ -10,7 +10,7 @@ use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::words;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 fn waiting() -> Snapshot {
@@ -143,6 +143,27 @@ fn what_stands_in_the_place_of_a_secret_is_never_told_as_the_answer() {
     assert_eq!(question.whole_answer(None), None);
     assert_eq!(words::ending(question, None).as_deref(), Some(words::LOST));
     assert!(words::ending(question, Some(&secret)).unwrap().contains("hunter2"));
+}
+
+#[test]
+fn what_stands_in_the_place_of_a_secret_is_no_answer_itself() {
+    for expected in
+        [json!(null), json!({"kind": "json"}), json!({"kind": "json", "schema": {"type": "object"}})]
+    {
+        let asks = question(json!({"expected_answer": expected}));
+        let state = after(feature(), Tool::QuestionCreate, &asks, 1, HumanInput::default());
+        let answer = |answer: Value| {
+            let input =
+                json!({"feature_id": "a", "question_id": id(1), "answered_by": "ann", "answer": answer});
+            decide(&state, Tool::QuestionAnswer, &input, 2, HumanInput::default())
+        };
+        let refused = answer(json!({"redacted": true})).unwrap_err();
+        assert_eq!(refused.code.as_str(), "question_invalid_answer", "{expected}");
+        assert!(refused.message.contains("where a secret was taken out"), "{}", refused.message);
+        // It is the whole of it that is, not a word.
+        let said = answer(json!({"redacted": true, "note": "x"})).unwrap();
+        assert!(said.secret.is_none());
+    }
 }
 
 #[test]

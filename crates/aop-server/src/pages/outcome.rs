@@ -1,7 +1,7 @@
 //! How a question ended: by whom, with what, and whether a person or a policy decided.
 
 use super::words::{self, When};
-use aop_kernel::question::{Asked, Question, QuestionState, Resolution, ResolutionMode};
+use aop_kernel::question::{Asked, Question, QuestionState, Resolution, ResolutionMode, redacted};
 use aop_kernel::time::Timestamp;
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ fn values(asked: &Asked, answer: &Value) -> Vec<Given> {
     let (Some(spec), Value::Object(mapping)) = (&asked.spec, answer) else {
         return vec![value(None, answer)];
     };
-    if is_redacted(answer) {
+    if *answer == redacted() {
         return vec![value(None, answer)];
     }
     let fields = spec.questions().iter();
@@ -88,7 +88,7 @@ fn values(asked: &Asked, answer: &Value) -> Vec<Given> {
 }
 
 fn value(header: Option<String>, answer: &Value) -> Given {
-    if is_redacted(answer) {
+    if *answer == redacted() {
         return Given { header, texts: Vec::new(), secret: true };
     }
     let texts = match answer {
@@ -99,8 +99,4 @@ fn value(header: Option<String>, answer: &Value) -> Given {
         other => vec![format!("{other:#}")],
     };
     Given { header, texts, secret: false }
-}
-
-fn is_redacted(answer: &Value) -> bool {
-    answer.get("redacted") == Some(&Value::Bool(true))
 }

@@ -4,7 +4,7 @@
 use aop_kernel::event::{Event, Stamped};
 use aop_kernel::log::{one_line, sentence};
 use aop_kernel::policy::{DecisionPolicy, OnTimeout};
-use aop_kernel::question::{Asked, Question, QuestionType, ResolutionMode};
+use aop_kernel::question::{Asked, Question, QuestionType, ResolutionMode, redacted};
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
 use aop_kernel::time::Timestamp;
@@ -240,7 +240,7 @@ pub(crate) fn plain(answer: &Value) -> String {
     match answer {
         Value::String(text) => text.clone(),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(", "),
-        Value::Object(map) if map.get("redacted") == Some(&Value::Bool(true)) => "kept secret".to_owned(),
+        secret if *secret == redacted() => "kept secret".to_owned(),
         Value::Object(map) => {
             map.iter().map(|(id, value)| format!("{id}: {}", plain(value))).collect::<Vec<_>>().join("; ")
         }
