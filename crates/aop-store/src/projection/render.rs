@@ -70,6 +70,7 @@ pub(super) fn state(files: &FeatureFiles) -> String {
 /// which nothing can be mistaken for, go without their quotes.
 mod erased {
     use serde::Serialize;
+    use std::fmt::Write;
 
     pub(super) trait Json {
         fn json(&self) -> String;
@@ -80,9 +81,23 @@ mod erased {
             let json = serde_json::to_string(self).unwrap_or_else(|_| "null".into());
             match json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
                 Some(word) if plain(word) => word.to_owned(),
-                _ => json,
+                _ => printable(&json),
             }
         }
+    }
+
+    /// YAML takes fewer characters as they are than JSON does, and breaks lines at more of them.
+    fn printable(json: &str) -> String {
+        let mut text = String::with_capacity(json.len());
+        for c in json.chars() {
+            match c {
+                '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                    let _ = write!(text, "\\u{:04x}", u32::from(c));
+                }
+                _ => text.push(c),
+            }
+        }
+        text
     }
 
     fn plain(word: &str) -> bool {

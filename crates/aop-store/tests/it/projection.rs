@@ -90,6 +90,25 @@ fn state_md_has_the_status_and_human_input_as_front_matter() {
 }
 
 #[test]
+fn the_front_matter_is_yaml_whatever_characters_a_text_has() {
+    let w = world();
+    let title =
+        "del \u{7f} next \u{85} c1 \u{9b}31m lines \u{2028}\u{2029} bom \u{feff} none \u{fffe}\u{ffff} 🦀 é";
+    wait(w.call(Role::Human, "feature.create", json!({"feature_id": "a", "title": title}))).unwrap();
+    project(&w);
+    let text = read(&w, "a/state.md");
+    let (front, _) = text.strip_prefix("---\n").unwrap().split_once("\n---\n").unwrap();
+    // What YAML 1.2 calls printable, without what YAML 1.1 takes for the end of a line.
+    let is_printable = |c: char| {
+        matches!(c, '\n' | ' '..='~' | '\u{a0}'..='\u{fffd}' | '\u{10000}'..)
+            && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
+    };
+    assert!(front.chars().all(is_printable), "{front:?}");
+    let told = front.lines().find_map(|line| line.strip_prefix("title: ")).unwrap();
+    assert_eq!(serde_json::from_str::<String>(told).unwrap(), title);
+}
+
+#[test]
 fn decisions_spec_and_index_say_what_the_store_says() {
     let (w, answered, open) = projected();
     let decisions = read(&w, "a/decisions.md");
