@@ -9,6 +9,8 @@ use crossterm::cursor::{Hide, MoveDown, MoveToColumn, MoveUp, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
 use crossterm::terminal::{Clear, ClearType, disable_raw_mode, enable_raw_mode, size};
 use crossterm::{QueueableCommand, queue};
+use rustix::process::getpgrp;
+use rustix::termios::{LocalModes, tcgetattr, tcgetpgrp};
 use std::io::{IsTerminal, Write};
 
 /// With so many lines there is room for empty ones.
@@ -42,6 +44,11 @@ impl Painter {
 
     /// Lets lines scroll by and paints the block below them.
     pub(crate) fn paint(&mut self, above: &[String], block: &[String]) {
+        if self.raw && retake() {
+            // What was painted stands where the shell has left it.
+            self.painted = 0;
+            self.resume();
+        }
         let (columns, _) = self.size();
         let mut out = std::io::stdout().lock();
         let above = above.iter().flat_map(|line| {
@@ -148,6 +155,21 @@ pub(crate) fn give_back() {
         let _ = queue!(last, DisableBracketedPaste, Show);
         let _ = rustix::io::write(&stdout, &last);
     }
+}
+
+/// Takes the terminal again, whose single keys were read, if a shell has taken it meanwhile: it does when the program was
+/// stopped, and does not give it back when it goes on. Whether it had to be; in the background it is the shell's.
+pub(crate) fn retake() -> bool {
+    let modes = tcgetattr(std::io::stdin());
+    let reads_lines = modes.is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
+    reads_lines && is_in_front() && disable_raw_mode().is_ok() && enable_raw_mode().is_ok()
+}
+
+/// Whether the terminal's keys come to this program. Behind a shell that goes on (`aop run &`) they are the shell's, and
+/// the system stops whoever takes them.
+pub(crate) fn is_in_front() -> bool {
+    // A terminal that belongs to no shell stops nobody.
+    tcgetpgrp(std::io::stdin()).map_or(true, |front| front == getpgrp())
 }
 
 /// Columns and rows of the terminal. One that says 0 does not know.

@@ -12,6 +12,7 @@ mod widgets;
 pub(crate) use beside::{Beside, Ended, QUIET, Typing, ask_while_open, time_left, typed_out};
 pub(crate) use stage::{PULSE, Wanted};
 
+use crate::output::live::is_in_front;
 use crate::output::question::above_prompt;
 use crate::output::style::{clean, is_dumb};
 use crate::output::talk;
@@ -19,8 +20,6 @@ use aop_ask::{Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
 use aop_kernel::question::{AnswerKind, Question};
 use aop_kernel::{ErrorCode, Refusal};
 use draw::{Look, Stop, draw};
-use rustix::process::getpgrp;
-use rustix::termios::tcgetpgrp;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -40,13 +39,6 @@ pub(crate) enum Reply {
 /// print lines.
 pub(crate) fn possible() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal() && !is_dumb() && is_in_front()
-}
-
-/// Whether the terminal's keys come to this program. Behind a shell that goes on (`aop run &`) they are the shell's, and
-/// the system stops whoever takes them.
-fn is_in_front() -> bool {
-    // A terminal that belongs to no shell stops nobody.
-    tcgetpgrp(std::io::stdin()).map_or(true, |front| front == getpgrp())
 }
 
 /// Asks until the answer is complete, or the human does not want to. It begins with the answer that the same human gave

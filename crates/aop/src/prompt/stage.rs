@@ -2,7 +2,7 @@
 //! given back as it was, whatever ends the prompt.
 
 use super::keys::{Press, press};
-use crate::output::live::known_size;
+use crate::output::live::{known_size, retake};
 use crate::output::wrap::fitted;
 use crossterm::cursor::{Hide, MoveTo, MoveToColumn, MoveUp, Show};
 use crossterm::event::{DisableBracketedPaste, EnableBracketedPaste, Event, poll, read};
@@ -84,7 +84,10 @@ pub(super) fn show(widget: &mut impl Widget, above: Option<&str>, wanted: &Wante
     loop {
         let (columns, rows) = known_size().unwrap_or((80, 24));
         stage.paint(&widget.frame(columns.saturating_sub(1).max(10), rows.saturating_sub(1).max(3)))?;
-        let event = next(wanted)?;
+        let Some(event) = next(wanted)? else {
+            stage.take_again(above)?;
+            continue;
+        };
         if wanted.is_withdrawn() {
             discard()?;
             return Ok(End::Withdrawn);
@@ -113,14 +116,18 @@ fn discard() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The next thing that the terminal reports; anything at all when nobody wants to know any more.
-fn next(wanted: &Wanted) -> std::io::Result<Event> {
+/// The next thing that the terminal reports; anything at all when nobody wants to know any more. Nothing when the terminal
+/// had to be taken again, which shows what is typed until then.
+fn next(wanted: &Wanted) -> std::io::Result<Option<Event>> {
     while !wanted.is_withdrawn() {
+        if retake() {
+            return Ok(None);
+        }
         if poll(PULSE)? {
-            return read();
+            return read().map(Some);
         }
     }
-    Ok(Event::FocusLost)
+    Ok(Some(Event::FocusLost))
 }
 
 /// The terminal, taken.
@@ -135,6 +142,12 @@ impl Stage {
         let stage = Stage { row: 0 };
         execute!(std::io::stderr(), EnableBracketedPaste)?;
         Ok(stage)
+    }
+
+    /// Begins again below what the shell has said meanwhile.
+    fn take_again(&mut self, above: Option<&str>) -> std::io::Result<()> {
+        execute!(std::io::stderr(), EnableBracketedPaste)?;
+        self.say(above.unwrap_or_default())
     }
 
     fn paint(&mut self, frame: &Frame) -> std::io::Result<()> {
@@ -155,9 +168,14 @@ impl Stage {
     }
 
     fn clear(&mut self, above: &str) -> std::io::Result<()> {
+        execute!(std::io::stderr(), Clear(ClearType::All), MoveTo(0, 0))?;
+        self.say(above)
+    }
+
+    /// Writes what stands above, and begins below that.
+    fn say(&mut self, above: &str) -> std::io::Result<()> {
         self.row = 0;
         let mut stderr = std::io::stderr().lock();
-        queue!(stderr, Clear(ClearType::All), MoveTo(0, 0))?;
         let above = fitted(above, &stderr);
         write!(stderr, "{}\r\n", above.replace('\n', "\r\n"))
     }

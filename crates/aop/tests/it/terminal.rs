@@ -532,6 +532,29 @@ fn a_terminal_that_changes_its_size_is_cleared_and_shows_the_question_again() {
 }
 
 #[test]
+fn a_terminal_that_a_shell_has_taken_meanwhile_shows_no_secret_and_sends_by_enter() {
+    let project = Project::with_feature();
+    let key = serde_json::json!({"id": "key", "header": "Key", "question": "Which key?", "kind": "free_text",
+        "required": true, "secret": true});
+    form(&project, "op-1", serde_json::json!([key]));
+    // What a shell does when the program is stopped, and does not undo when it goes on.
+    let shell = "(until [ -e go ]; do sleep 0.1; done; stty icanon echo isig < /dev/tty) &";
+    let mut answering = Keyboard::start(&project, &format!("{shell} {} answer", binary()));
+    let taken = "\u{1b}[?2004h";
+    for shown in ["Which key?", taken, PROMPT] {
+        answering.until(shown);
+    }
+    std::fs::write(project.path("go"), "").unwrap();
+    for shown in [taken, "Which key?", PROMPT] {
+        answering.until(shown);
+    }
+    answering.press(b"hunter2\r");
+    let seen = answering.end();
+    assert!(!seen.contains("hunter") && seen.contains("*******"), "{seen}");
+    assert_eq!(project.run(&["questions", "--status", "answered"]).data()["items"][0]["status"], "answered");
+}
+
+#[test]
 fn a_signal_that_ends_the_program_gives_the_terminal_back() {
     let project = Project::with_feature();
     project.ask("op-1");
