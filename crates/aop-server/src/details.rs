@@ -1,7 +1,6 @@
 //! What stands beside the prompt of a question, for whoever decides on it: on a page and in a client's form alike.
 
 use crate::pages::words::cut;
-use aop_ask::is_blank;
 use aop_kernel::question::Asked;
 use aop_kernel::signs::visible;
 use serde_json::Value;
@@ -11,25 +10,13 @@ const DETAIL: usize = 8_000;
 
 /// What else the asker wants shown, and what an engine's own question says beside its prompt and options.
 pub(crate) fn details(asked: &Asked) -> Vec<(String, String)> {
-    let says = |value: &&Value| match value {
-        Value::Null => false,
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::String(text) => !is_blank(text),
-        Value::Bool(_) | Value::Number(_) => true,
-    };
-    let own = ["context", "required_fields", "ui_hints"].into_iter().filter_map(|key| {
-        let value = asked.interaction.as_ref()?.get(key).filter(says)?;
-        Some((key, value))
-    });
-    let given = asked.details.iter().flatten().map(|(key, value)| (key.as_str(), value));
     let text = |value: &Value| value.as_str().map_or_else(|| format!("{value:#}"), str::to_owned);
     let shown = |(key, value): (&str, &Value)| match asked.question_type.grants() {
         // What is allowed may stand here alone: all of it is shown.
         true => (visible(key), visible(&text(value))),
         false => (key.to_owned(), cut(&text(value), DETAIL)),
     };
-    given.chain(own).map(shown).collect()
+    asked.material().map(shown).collect()
 }
 
 #[cfg(test)]
@@ -37,16 +24,6 @@ mod tests {
     use super::*;
     use crate::pages::fixture::asked;
     use serde_json::json;
-
-    #[test]
-    fn what_an_engines_own_question_says_beside_its_prompt_stands_under_the_details() {
-        let changes = json!({"details": {"a": "b"}, "interaction": {"prompt": "p", "kind": "open_text",
-            "required_fields": ["db", "key"], "ui_hints": {}, "context": {"file": "x.rs"}}});
-        let details = details(&asked(changes));
-        let names: Vec<&str> = details.iter().map(|(name, _)| name.as_str()).collect();
-        assert_eq!(names, ["a", "context", "required_fields"]);
-        assert!(details[1].1.contains("x.rs") && details[2].1.contains("\"key\""), "{details:?}");
-    }
 
     #[test]
     fn the_details_of_what_is_allowed_are_shown_to_their_end() {

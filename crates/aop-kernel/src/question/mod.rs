@@ -1,8 +1,10 @@
 //! A question: one durable record of something asked, its expected answer, and how it ended.
 
+mod beside;
 mod expected;
 mod record;
 
+pub use beside::Offered;
 pub use expected::redacted;
 pub use expected::{AnswerKind, ExpectedAnswer, against_choices};
 

@@ -4,7 +4,7 @@
 use super::markdown;
 use aop_ask::is_blank;
 use aop_ask::spec::{Kind, Question as Asks};
-use aop_kernel::question::{AnswerKind, Asked, QuestionType};
+use aop_kernel::question::{AnswerKind, Asked, Offered, QuestionType};
 use aop_kernel::signs::label;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -150,7 +150,10 @@ impl Form {
                 words = (open && !matches!(field.shape, Shape::One | Shape::Text)).then(String::new);
             }
             None => {
-                field.options = offered(asked.interaction.as_ref());
+                let offered = asked.offered().into_iter();
+                let choice =
+                    |option: Offered| Choice { value: option.value, ..Choice::new(&option.label, None) };
+                field.options = offered.map(choice).collect();
                 if !field.options.is_empty() {
                     field.shape = Shape::One;
                     field.allow_other = true;
@@ -409,17 +412,6 @@ impl Field {
             None => self.error = Some(words),
         }
     }
-}
-
-/// The options that an engine's own interaction offers. The engine gets an option's value where that is text.
-fn offered(interaction: Option<&Map<String, Value>>) -> Vec<Choice> {
-    let options = interaction.and_then(|interaction| interaction.get("options")).and_then(Value::as_array);
-    let options = options.into_iter().flatten().filter_map(|option| {
-        let label = option.get("label").and_then(Value::as_str).filter(|label| !is_blank(label))?;
-        let value = option.get("value").and_then(Value::as_str).filter(|value| !is_blank(value));
-        Some(Choice { value: value.unwrap_or(label).to_owned(), ..Choice::new(label, None) })
-    });
-    options.collect()
 }
 
 /// Browsers send the line breaks of a text as CR LF.

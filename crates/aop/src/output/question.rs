@@ -11,7 +11,8 @@ use aop_kernel::tools::is_lone_feature;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// How many lines the details of a question take at most, and how many characters one of them.
+/// How many lines the details of a question take at most, and how many characters one of them, where nothing is allowed by
+/// the answer.
 const DETAILS: usize = 16;
 const DETAIL: usize = 600;
 
@@ -42,13 +43,14 @@ pub(crate) fn above_prompt(question: &Question) -> String {
 
 /// What the asker wants shown besides, a line for each; very long ones are cut.
 fn details(question: &Question) -> String {
-    let Some(details) = &question.asked.details else { return String::new() };
     let kind = question.asked.question_type;
+    // What is allowed may stand here alone: all of it is shown.
+    let (most_lines, most) = if kind.grants() { (usize::MAX, usize::MAX) } else { (DETAILS, DETAIL) };
     let mut text = String::new();
     let mut is_cut = false;
-    for (key, value) in details {
+    for (key, value) in question.asked.material() {
         let value = shown(value);
-        let mut kept: String = value.chars().take(DETAIL).collect();
+        let mut kept: String = value.chars().take(most).collect();
         if kept.len() < value.len() {
             is_cut = true;
             kept.push('…');
@@ -56,9 +58,9 @@ fn details(question: &Question) -> String {
         let value = below(&exact(kept.trim_end(), kind), 6);
         let _ = writeln!(text, "    {} {value}", dim(&format!("{}:", exact(key, kind).replace('\n', " "))));
     }
-    if text.lines().count() > DETAILS {
+    if text.lines().count() > most_lines {
         is_cut = true;
-        text = text.lines().take(DETAILS).map(|line| format!("{line}\n")).collect();
+        text = text.lines().take(most_lines).map(|line| format!("{line}\n")).collect();
     }
     if is_cut {
         let _ = writeln!(text, "    {}", dim("… (`aop questions --json` has all of it)"));
@@ -130,6 +132,9 @@ fn choices(question: &Question) -> String {
             // Writing to a String cannot fail, here and below.
             let _ = writeln!(text, "    {} {}", dim("•"), below(&exact(choice, kind), 6));
         }
+    }
+    for option in question.asked.offered() {
+        let _ = writeln!(text, "    {} {}", dim("•"), below(&exact(&option.label, kind), 6));
     }
     text.push_str(&notes(question));
     for field in question.asked.spec.iter().flat_map(|spec| spec.questions()) {
@@ -233,6 +238,34 @@ mod tests {
             "default_decision_policy": "decline", "expiry_policy": {"strict": true, "on_timeout": "block_feature"}, "resume_status": "building"});
         record.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn what_is_allowed_is_shown_to_its_end_and_anything_else_is_cut() {
+        let script = (0..40).map(|line| format!("echo {line}\n")).collect::<String>() + "rm -rf /srv/data";
+        let details =
+            json!({"script": script, "input": {"note": "ok ".repeat(600), "sql": "DROP TABLE users"}});
+        for (kind, is_whole) in [("permission_override", true), ("risk_ack", true), ("clarification", false)]
+        {
+            let question = asked(json!({"question_type": kind, "details": details}));
+            for text in [card(&question), above_prompt(&question)] {
+                for end in ["rm -rf /srv/data", "DROP TABLE users"] {
+                    assert_eq!(text.contains(end), is_whole, "{kind}: {text}");
+                }
+                assert_eq!(text.contains("has all of it"), !is_whole, "{kind}: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_an_engine_offers_and_says_beside_its_question_is_shown() {
+        let question =
+            asked(json!({"interaction": {"options": [{"label": "Left", "value": "l"}, {"label": "Right"}],
+            "context": {"file": "x.rs"}}}));
+        let text = card(&question);
+        for part in ["• Left\n", "• Right\n", r#"context: {"file":"x.rs"}"#] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 
     #[test]

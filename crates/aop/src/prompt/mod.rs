@@ -17,7 +17,7 @@ use crate::output::question::above_prompt;
 use crate::output::style::{clean, is_dumb};
 use crate::output::talk;
 use aop_ask::{Dialogue, OnEscape, Options, QuestionSpec, Step, Target};
-use aop_kernel::question::{AnswerKind, Question};
+use aop_kernel::question::{AnswerKind, Asked, Question};
 use aop_kernel::{ErrorCode, Refusal};
 use draw::{Look, Stop, draw};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ fn ask(question: &Question, begun: Option<&Value>, wanted: &Wanted) -> Result<Re
         None => {
             let begun = begun.map(|begun| json!({ONLY: begun}));
             Ok(match form(&as_spec(question)?, above, begun.as_ref(), careful, wanted)? {
-                Reply::Answer(mapping) => Reply::Answer(mapping[ONLY].clone()),
+                Reply::Answer(mapping) => Reply::Answer(told(asked, mapping[ONLY].clone())),
                 other => other,
             })
         }
@@ -181,6 +181,12 @@ fn stopped(stop: Stop) -> Result<Reply, Refusal> {
 /// The one field of a question that is no form.
 const ONLY: &str = "answer";
 
+/// What is told of a chosen option that an engine's own interaction has another word for.
+fn told(asked: &Asked, answer: Value) -> Value {
+    let chosen = asked.offered().into_iter().find(|option| answer == option.label);
+    chosen.filter(|_| asked.expected_answer.is_none()).map_or(answer, |option| Value::String(option.value))
+}
+
 /// A question with choices or free text, as a form of one field, so that there is one way to ask.
 fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
     let asked = &question.asked;
@@ -202,7 +208,17 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
                 field["default"] = default.clone();
             }
         }
-        (_, _) => field["kind"] = json!("free_text"),
+        (_, Some(_)) => field["kind"] = json!("free_text"),
+        (_, None) => {
+            let options = asked.offered().into_iter();
+            let options: Vec<Value> =
+                options.map(|option| json!({"label": option.label, "description": option.label})).collect();
+            field["kind"] = json!(if options.is_empty() { "free_text" } else { "single_choice" });
+            if !options.is_empty() {
+                field["options"] = json!(options);
+                field["allow_other"] = json!(true);
+            }
+        }
     }
     let build = |field: &Value| {
         QuestionSpec::from_json(&json!({"version": 1, "topic": "question", "questions": [field]}))

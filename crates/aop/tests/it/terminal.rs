@@ -532,6 +532,23 @@ fn a_terminal_that_changes_its_size_is_cleared_and_shows_the_question_again() {
 }
 
 #[test]
+fn the_options_of_an_engines_own_question_are_chosen_from_and_it_is_told_their_values() {
+    let project = Project::with_feature();
+    let mut input = question("shop", "op-1");
+    input.as_object_mut().unwrap().remove("expected_answer");
+    input["interaction"] = serde_json::json!({"interaction_id": 1, "kind": "choose_one", "prompt": "Which way?",
+        "options": [{"label": "Left", "value": "l"}, {"label": "Right", "value": "r"}]});
+    project.tool("feature.question_create", "builder", &input).data();
+    let mut answering = Keyboard::start(&project, &format!("{} answer", binary()));
+    for shown in ["Left", "Right"] {
+        answering.until(shown);
+    }
+    answering.press(b"\x1b[B\r");
+    answering.end();
+    assert_eq!(the_answer(&project), "r");
+}
+
+#[test]
 fn a_terminal_that_a_shell_has_taken_meanwhile_shows_no_secret_and_sends_by_enter() {
     let project = Project::with_feature();
     let key = serde_json::json!({"id": "key", "header": "Key", "question": "Which key?", "kind": "free_text",
