@@ -1,10 +1,13 @@
 //! A server on standard input and output. It lives as long as its client: the end of input is the end of the
 //! process, and whoever still waits then is let go at once, because the questions are in the store.
 
+mod lines;
+
 use crate::Door;
 use crate::mcp::{Handler, Server};
 use aop_kernel::{ErrorCode, Refusal};
 use aop_store::Files;
+use lines::Lines;
 use rmcp::service::{QuitReason, RunningService, ServerInitializeError};
 use rmcp::transport::io::stdio_pipes;
 use rmcp::{RoleServer, ServiceExt};
@@ -25,7 +28,10 @@ pub fn serve_stdio(door: Door) -> Result<(), Refusal> {
 
 /// The same where there is nothing to serve: the client sees the tools, and every call is refused like this.
 pub fn refuse_stdio(refusal: Refusal) -> Result<(), Refusal> {
-    to_the_end(async { departure(Server::Refusing(refusal).serve(stdio_pipes()).await).await.map(|_| ()) })
+    to_the_end(async {
+        let (reader, writer) = stdio_pipes();
+        departure(Server::Refusing(refusal).serve(Lines::new(reader, writer)).await).await.map(|_| ())
+    })
 }
 
 fn to_the_end(server: impl Future<Output = Result<(), Refusal>>) -> Result<(), Refusal> {
@@ -51,7 +57,8 @@ pub(crate) async fn serve(
     let handler = Handler::new(door, closed);
     let memory = handler.memory();
     let server = Server::Process(Box::new(handler));
-    let end = departure(server.serve((UntilEnd { reader, gone }, writer)).await).await;
+    let lines = Lines::new(UntilEnd { reader, gone }, writer);
+    let end = departure(server.serve(lines).await).await;
     if matches!(end, Ok(Some(QuitReason::Closed))) {
         memory.parted(store.as_ref()).await;
     }
@@ -105,3 +112,6 @@ impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
         read
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,19 @@ fn the_end_of_input_ends_the_server_and_its_output_is_protocol_only() {
 }
 
 #[test]
+fn what_comes_before_a_client_introduced_itself_ends_no_conversation() {
+    let project = Project::with_feature();
+    let mut client = Client::connect(&mut project.command(&["mcp", "--feature-id", "shop"]));
+    client.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}));
+    client.send(&json!({"jsonrpc": "2.0", "id": 9, "result": {}}));
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+    client.shake_hands("2025-11-25", &json!({}));
+    assert_eq!(client.data("feature.get", &json!({"feature_id": "shop"}))["feature_id"], "shop");
+    let run = client.close();
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
 fn what_names_no_tool_is_an_error_of_the_protocol_and_the_server_goes_on() {
     let project = Project::with_feature();
     let mut client = Client::start(&project, &["--feature-id", "shop"]);

@@ -32,12 +32,18 @@ impl Client {
         let mut command = project.command(&[&["mcp"], args].concat());
         command.envs(variables.iter().copied());
         let mut client = Client::connect(&mut command);
-        let params = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities,
-            "clientInfo": {"name": "test-client", "version": "1"}});
-        let answer = client.request("initialize", params);
-        assert_eq!(answer["result"]["serverInfo"]["name"], "aop", "{answer}");
-        client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        client.shake_hands("2025-11-25", capabilities);
         client
+    }
+
+    /// Begins the conversation under this version of the protocol.
+    pub(crate) fn shake_hands(&mut self, version: &str, capabilities: &Value) {
+        let params = json!({"protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "test-client", "version": "1"}});
+        let answer = self.request("initialize", params);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "aop", "{answer}");
+        assert_eq!(answer["result"]["protocolVersion"], version, "{answer}");
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     }
 
     /// Starts a server and says nothing yet.

@@ -1,0 +1,103 @@
+use super::serve;
+use crate::Door;
+use crate::pages::fixture::World;
+use aop_kernel::role::{Caller, Role};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+
+/// What a server says to these lines until their end.
+async fn said(lines: &[String]) -> Vec<Value> {
+    let world = World::new().await;
+    world.feature("shop", "Shop").await;
+    let door = Door {
+        service: world.service.clone(),
+        caller: Caller::new(Role::Human),
+        files: None,
+        patience: Duration::ZERO,
+        elicits: false,
+        engine: None,
+        signs: None,
+        token: None,
+        warn: |_| (),
+    };
+    let (mut client, stream) = duplex(32 << 20);
+    for line in lines {
+        client.write_all(line.as_bytes()).await.unwrap();
+        client.write_all(b"\n").await.unwrap();
+    }
+    client.shutdown().await.unwrap();
+    let (reader, writer) = split(stream);
+    serve(door, reader, writer).await.unwrap();
+    let mut out = String::new();
+    client.read_to_string(&mut out).await.unwrap();
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The answer to the request with this id.
+fn answer_to(said: &[Value], id: u64) -> &Value {
+    said.iter().find(|answer| answer["id"] == id).unwrap_or_else(|| panic!("no answer to {id}: {said:?}"))
+}
+
+fn request(id: u64, method: &str, params: Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string()
+}
+
+fn shakes_hands(version: &str) -> String {
+    let client = json!({"name": "test-client", "version": "1"});
+    request(0, "initialize", json!({"protocolVersion": version, "capabilities": {}, "clientInfo": client}))
+}
+
+/// A request that begins a conversation without a handshake.
+fn lists_alone(id: u64, version: &str) -> String {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    request(id, "tools/list", json!({"_meta": meta}))
+}
+
+#[tokio::test]
+async fn what_comes_before_a_client_introduced_itself_ends_no_conversation() {
+    let early = [
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})
+            .to_string(),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string(),
+        json!({"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {}}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "result": {}}).to_string(),
+        json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "?"}}).to_string(),
+    ];
+    for begins in [shakes_hands("2025-11-25"), lists_alone(0, "2026-07-28")] {
+        let mut lines = vec![request(2, "ping", json!({})), request(3, "tools/list", json!({}))];
+        // Nor does a protocol that is not known begin one.
+        lines.push(lists_alone(4, "1999-01-01"));
+        lines.extend(early.clone());
+        lines.push(begins);
+        lines.extend(early.clone());
+        lines.push(lists_alone(5, "2026-07-28"));
+        let said = said(&lines).await;
+        assert_eq!(said.len(), 5, "{said:?}");
+        assert_eq!(answer_to(&said, 2)["result"], json!({}));
+        assert_eq!(answer_to(&said, 3)["error"]["code"], -32602, "it is told what it lacks");
+        assert!(answer_to(&said, 4)["error"].is_object());
+        assert!(answer_to(&said, 0)["result"].is_object());
+        assert!(answer_to(&said, 5)["result"]["tools"].is_array());
+    }
+}
+
+#[tokio::test]
+async fn a_line_that_is_no_message_is_answered_only_where_somebody_waits() {
+    let lines = [
+        shakes_hands("2025-11-25"),
+        "this is no JSON".to_owned(),
+        String::new(),
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": 7}).to_string(),
+        json!({"jsonrpc": "1.0", "id": 1, "method": "ping"}).to_string(),
+        json!({"jsonrpc": "1.0", "id": "two", "result": {}}).to_string(),
+        format!("\u{feff}{}\r", request(3, "ping", json!({}))),
+        "7".to_owned(),
+    ];
+    let said = said(&lines).await;
+    let refused: Vec<&Value> = said.iter().filter(|answer| answer["error"]["code"] == -32600).collect();
+    let ids: Vec<&Value> = refused.iter().map(|answer| &answer["id"]).collect();
+    assert_eq!(ids, [&json!(1), &json!("two"), &Value::Null], "{said:?}");
+    assert_eq!(answer_to(&said, 3)["result"], json!({}));
+}
