@@ -8,9 +8,9 @@ use aop_kernel::ids::{FeatureId, quoted};
 use aop_kernel::lifecycle::feature_not_found;
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::time::Timestamp;
-use aop_kernel::tools::{RESERVED_NAMES, is_reserved_name};
+use aop_kernel::tools::{RESERVED_NAMES, Tool, is_reserved_name, parse};
 use aop_kernel::{ErrorCode, Refusal};
-use aop_store::{Expect, Shelf, Store};
+use aop_store::{Expect, Service, Shelf, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -134,6 +134,22 @@ pub(crate) fn lone_agent(role: Role) -> Refusal {
     Refusal::new(ErrorCode::ForbiddenForRole, message)
         .hint("make one for the feature: `aop token create --kind agent --feature-id ID`")
         .fact("role", role)
+}
+
+/// Signs an answer with the name of an operator's token. What the request itself says there does not count, and is checked
+/// all the same: a request that is refused from one operator is refused from every other.
+pub(crate) fn sign(
+    service: &Service,
+    caller: &Caller,
+    input: &mut Value,
+    name: &str,
+    surface: &'static str,
+) -> Result<(), Refusal> {
+    if input.get("answered_by").is_some_and(|given| !given.is_null()) {
+        parse(Tool::QuestionAnswer, caller, input, surface, &service.rules)?;
+    }
+    input["answered_by"] = json!(name);
+    Ok(())
 }
 
 /// Makes a token. The text is returned once and kept nowhere.

@@ -4,6 +4,7 @@
 use super::auth::Signed;
 use super::reply::{Done, Refused, Reply};
 use super::{App, SURFACE, Shared};
+use crate::tokens;
 use aop_kernel::Refusal;
 use aop_kernel::tools::Tool;
 use axum::Router;
@@ -54,14 +55,13 @@ impl FromRequestParts<Shared> for Named {
 }
 
 /// Calls a tool in somebody's name. An operator with a name answers under it, whatever the request says.
-pub(crate) async fn call(app: &App, signed: &Signed, tool: Tool, mut input: Map<String, Value>) -> Reply {
+pub(crate) async fn call(app: &App, signed: &Signed, tool: Tool, input: Map<String, Value>) -> Reply {
     let caller = signed.caller()?;
-    if tool == Tool::QuestionAnswer
-        && let Some(name) = signed.answers_as()
-    {
-        input.insert("answered_by".into(), json!(name));
+    let mut input = Value::Object(input);
+    if let Some(name) = signed.answers_as().filter(|_| tool == Tool::QuestionAnswer) {
+        tokens::sign(&app.service, &caller, &mut input, name, SURFACE)?;
     }
-    Ok(Done(app.service.call(tool, &caller, &Value::Object(input), SURFACE).await?))
+    Ok(Done(app.service.call(tool, &caller, &input, SURFACE).await?))
 }
 
 /// The JSON object of a request; nothing is an empty one.

@@ -165,7 +165,7 @@ impl Handler {
                 .hint("ask once you have read your next message"));
         }
         if let Some(name) = self.signs.as_deref().filter(|_| tool == Tool::QuestionAnswer) {
-            input["answered_by"] = name.into();
+            tokens::sign(&self.service, &self.caller, &mut input, name, SURFACE)?;
         }
         self.service.call(tool, &self.caller, &input, SURFACE).await
     }

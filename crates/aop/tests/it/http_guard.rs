@@ -1,6 +1,7 @@
 //! Who gets in through HTTP, and who does not.
 
 use crate::http_client::Server;
+use crate::mcp_client::Client;
 use crate::support::{Project, question};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -139,6 +140,37 @@ fn an_operator_answers_under_the_name_of_the_token() {
     project
         .run(&["token", "create", "--kind", "agent", "--feature-id", "none"])
         .refused("feature_not_found", 1);
+}
+
+#[test]
+fn whoever_signs_with_a_token_is_refused_the_same_names_as_everybody_else() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let (_, ana) = token(&project, &["--kind", "operator", "--name", "ana"]);
+    let id = project.ask("op-1");
+    let path = format!("/api/v1/questions/{id}/answer");
+    for name in
+        [json!(7), json!([]), json!(""), json!("policy:default"), json!("a\nb"), json!("x".repeat(201))]
+    {
+        let body = json!({"answer": "yes", "answered_by": name});
+        let tool = json!({"answer": "yes", "answered_by": name, "feature_id": "shop", "question_id": id,
+            "operation_id": "a"});
+        let refusal = server.send("POST", &path, &body).refused(400, "invalid_argument");
+        assert_eq!(refusal["details"]["argument"], "answered_by", "{refusal}");
+        assert_eq!(server.send_as(&ana, "POST", &path, &body).refused(400, "invalid_argument"), refusal);
+        let tools = "/api/v1/tools/feature.question_answer";
+        assert_eq!(server.send_as(&ana, "POST", tools, &tool).refused(400, "invalid_argument"), refusal);
+        let arguments = [("AOP_TOKEN", ana.as_str())];
+        let mut client = Client::start_with(&project, &["--role", "human"], &arguments, &json!({}));
+        assert_eq!(client.refused("feature.question_answer", &tool, "invalid_argument"), refusal);
+    }
+    for body in
+        [json!({"answer": "yes", "answered_by": null}), json!({"answer": "yes", "answered_by": "bob"})]
+    {
+        let key = [("Idempotency-Key", "one"), ("Authorization", &*format!("Bearer {ana}"))];
+        server.request("POST", &path, &key, &body.to_string()).data();
+    }
+    assert_eq!(server.get(&format!("/api/v1/questions/{id}")).data()["answered_by"], "ana");
 }
 
 #[test]
