@@ -1,5 +1,5 @@
-//! What every request passes: it must be meant for this server (`Host`), come from no other site (`Origin`), and be
-//! small and quick. And what every response carries, so that a browser does nothing with it but show it.
+//! What every request passes: it must be meant for this server (`Host`), come from no other site (`Origin`) and from one
+//! sender (`Authorization`), and be small and quick. And what every response carries, so that a browser does nothing with it but show it.
 
 use super::{App, Shared, auth, refused};
 use aop_kernel::ids::quoted;
@@ -62,8 +62,9 @@ pub(super) async fn headers(request: Request, next: Next) -> Response {
 /// Lets a request in, with its body in memory, or refuses it. Whose it is stands in its head, so nothing is kept in memory
 /// for somebody who is not known: such a request goes on without its body, to be told what it lacks.
 pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    if let Err(refusal) = from_here(&app, request.uri(), request.headers()) {
-        return refused(request.uri(), request.headers(), refusal);
+    let (address, headers) = (request.uri(), request.headers());
+    if let Err(refusal) = from_here(&app, address, headers).and_then(|()| from_one(headers)) {
+        return refused(address, headers, refusal);
     }
     let (mut parts, body) = request.into_parts();
     let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
@@ -138,6 +139,16 @@ fn from_here(app: &App, address: &Uri, headers: &HeaderMap) -> Result<(), Refusa
         }
     }
     Ok(())
+}
+
+/// Of two credentials one would have to be passed over, and a proxy in front may have looked at the other.
+fn from_one(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get_all(header::AUTHORIZATION).iter().nth(1).is_none() {
+        return Ok(());
+    }
+    Err(Refusal::invalid_argument("the request has more than one Authorization")
+        .hint("send one: `Authorization: Bearer TOKEN`")
+        .fact("argument", "Authorization"))
 }
 
 /// Whether a `Host` is a name of this server. An address is always fine: a page that a browser loaded from an address

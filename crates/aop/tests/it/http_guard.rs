@@ -300,6 +300,28 @@ fn behind_a_proxy_with_a_password_of_its_own_a_browser_goes_by_its_session() {
 }
 
 #[test]
+fn a_request_with_more_than_one_authorization_is_refused() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let cookie = sign_in(&server, &server.token);
+    let own = format!("Bearer {}", server.token);
+    for (one, other) in [(own.as_str(), own.as_str()), (&own, "Bearer wrong"), ("Basic YTpi", &own)] {
+        let both = [("Authorization", one), ("Authorization", other), ("Cookie", cookie.as_str())];
+        let turned = [both[1], both[0], both[2]];
+        for headers in [both, turned] {
+            for path in ["/api/v1/questions", "/api/v1/health", "/events", "/mcp", "/nowhere"] {
+                let refusal = server.request("GET", path, &headers, "").refused(400, "invalid_argument");
+                assert_eq!(refusal["details"]["argument"], "Authorization", "{refusal}");
+            }
+            let body = json!({"answer": "yes"}).to_string();
+            let path = format!("/api/v1/questions/{}/answer", project.ask("op-1"));
+            server.request("POST", &path, &headers, &body).refused(400, "invalid_argument");
+        }
+    }
+    assert_eq!(server.request("GET", "/", &[("Cookie", &cookie)], "").status, 200);
+}
+
+#[test]
 fn requests_for_other_names_and_from_other_sites_are_refused() {
     let project = Project::with_feature();
     let server = Server::start_with(&project, &["--allow-host", "box.example"], &[]);
