@@ -229,7 +229,7 @@ async fn discard(mut body: Body) {
     }
 }
 
-fn too_large(size: Option<u64>, limit: usize) -> Refusal {
+pub(crate) fn too_large(size: Option<u64>, limit: usize) -> Refusal {
     let said = size.map_or_else(|| "more than that".to_owned(), |size| format!("{size} bytes"));
     Refusal::new(ErrorCode::PayloadTooLarge, format!("the request has {said}; the limit is {limit} bytes"))
         .fact("size", size)

@@ -10,7 +10,7 @@ pub(crate) mod api;
 pub(crate) mod auth;
 mod events;
 mod features;
-mod guard;
+pub(crate) mod guard;
 mod health;
 mod limits;
 pub(crate) mod listen;

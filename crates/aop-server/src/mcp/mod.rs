@@ -4,6 +4,7 @@
 mod ask;
 mod catalog;
 mod elicit;
+pub(crate) mod message;
 mod outcome;
 mod rounds;
 mod secrets;

@@ -1,7 +1,7 @@
 //! From an envelope to a tool result, and from a refusal to an error of the protocol.
 
 use aop_kernel::{Envelope, Refusal};
-use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
 
 /// The envelope twice: as structured content for programs, as the same text for clients that show only text.
 pub(super) fn result(outcome: Result<Envelope, Refusal>) -> CallToolResult {
@@ -18,5 +18,10 @@ pub(super) fn result(outcome: Result<Envelope, Refusal>) -> CallToolResult {
 
 /// For what is no call of a tool of ours. The envelope goes along as data.
 pub(super) fn protocol_error(refusal: &Refusal) -> ErrorData {
-    ErrorData::invalid_params(format!("{}; {}", refusal.message, refusal.hint), Some(refusal.to_json()))
+    error(ErrorCode::INVALID_PARAMS, refusal)
+}
+
+/// A refusal as an error of the protocol.
+pub(super) fn error(code: ErrorCode, refusal: &Refusal) -> ErrorData {
+    ErrorData::new(code, format!("{}; {}", refusal.message, refusal.hint), Some(refusal.to_json()))
 }

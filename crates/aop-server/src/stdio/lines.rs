@@ -3,22 +3,19 @@
 //! what it asked of the server before: that is passed over, and the conversation begins with the first request that
 //! can begin it.
 
+use crate::mcp::message;
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
-    ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::Value;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
-/// A longer line is not kept, whatever is in it.
+/// A longer line is not kept. What is too large for a request and shorter is kept to find the id in it.
 const LONGEST: usize = 16 * 1024 * 1024;
 
 /// Some clients begin with it; it is no part of JSON.
@@ -85,15 +82,15 @@ where
     /// The message of a line. What is none may be answered.
     fn read(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
-        match serde_json::from_slice(text) {
-            Ok(message) => Some(message),
-            Err(_) => {
-                if let Some(answer) = unreadable(text) {
-                    self.say(answer);
-                }
-                None
-            }
+        if let Some(refusal) = message::too_large(text, line.len()) {
+            self.say(refusal);
+            return None;
         }
+        let read = serde_json::from_slice(text);
+        if read.is_err() && message::is_awaited(text) {
+            self.say(message::unreadable(text));
+        }
+        read.ok()
     }
 
     fn say(&mut self, message: ServerJsonRpcMessage) {
@@ -122,23 +119,6 @@ fn begins(request: &ClientRequest) -> bool {
             meta.protocol_version().is_some_and(known) && meta.client_capabilities().is_some()
         }
     }
-}
-
-/// What is said to a line that is no message. Nothing to one that is no JSON, because two that answer each other's
-/// errors would never stop; and nothing to a notification, because nobody waits for an answer to it.
-fn unreadable(text: &[u8]) -> Option<ServerJsonRpcMessage> {
-    #[derive(Default, Deserialize)]
-    struct Head {
-        id: Option<Value>,
-        method: Option<IgnoredAny>,
-    }
-    serde_json::from_slice::<IgnoredAny>(text).ok()?;
-    let head = serde_json::from_slice::<Head>(text).unwrap_or_default();
-    if head.id.is_none() && head.method.is_some() {
-        return None;
-    }
-    let id = head.id.and_then(|id| serde_json::from_value::<RequestId>(id).ok());
-    Some(JsonRpcMessage::error(ErrorData::invalid_request("Invalid request", None), id))
 }
 
 /// Writes one line.

@@ -2,6 +2,7 @@ use super::serve;
 use crate::Door;
 use crate::pages::fixture::World;
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::tools::MAX_REQUEST_BYTES;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
@@ -100,4 +101,35 @@ async fn a_line_that_is_no_message_is_answered_only_where_somebody_waits() {
     let ids: Vec<&Value> = refused.iter().map(|answer| &answer["id"]).collect();
     assert_eq!(ids, [&json!(1), &json!("two"), &Value::Null], "{said:?}");
     assert_eq!(answer_to(&said, 3)["result"], json!({}));
+}
+
+#[tokio::test]
+async fn a_message_is_measured_as_it_arrives() {
+    let padded = |message: String, size: usize| format!("{message}{}", " ".repeat(size - message.len()));
+    let lists = |id| request(id, "tools/call", json!({"name": "feature.list", "arguments": {}}));
+    let cancels = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let lines = [
+        shakes_hands("2025-11-25"),
+        padded(lists(1), MAX_REQUEST_BYTES),
+        padded(lists(2), MAX_REQUEST_BYTES + 1),
+        format!("{}{}", " ".repeat(MAX_REQUEST_BYTES), lists(3)),
+        padded(request(4, "ping", json!({})), MAX_REQUEST_BYTES + 1),
+        padded(cancels.to_string(), MAX_REQUEST_BYTES + 1),
+        padded(json!({"jsonrpc": "2.0", "id": 9, "result": {}}).to_string(), MAX_REQUEST_BYTES + 1),
+        padded("{}".to_owned(), MAX_REQUEST_BYTES + 1),
+        padded(lists(5), 16 << 20 | 1),
+        padded(lists(6), MAX_REQUEST_BYTES),
+    ];
+    let said = said(&lines).await;
+    assert_eq!(said.len(), 7, "{said:?}");
+    for (id, fits) in [(1, true), (2, false), (3, false), (6, true)] {
+        let result = &answer_to(&said, id)["result"];
+        assert_eq!(result["structuredContent"]["ok"], fits, "{id} {result}");
+        let code = if fits { Value::Null } else { json!("payload_too_large") };
+        assert_eq!(result["structuredContent"]["error"]["code"], code, "{id}");
+    }
+    for refused in [answer_to(&said, 4), said.iter().find(|answer| answer.get("id").is_none()).unwrap()] {
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        assert_eq!(refused["error"]["data"]["error"]["code"], "payload_too_large", "{refused}");
+    }
 }
