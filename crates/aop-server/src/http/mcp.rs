@@ -4,15 +4,16 @@
 
 use super::auth::Signed;
 use super::guard::frame;
-use super::reply::Refused;
+use super::reply::{Refused, json};
 use super::{App, Shared};
-use crate::mcp::{Connection, Server};
+use crate::mcp::{Connection, Server, message};
 use aop_kernel::tools::MAX_REQUEST_BYTES;
 use aop_kernel::{ErrorCode, Refusal};
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -54,7 +55,7 @@ pub(super) fn routes(app: &Shared) -> Router<Shared> {
 async fn serve(
     app: &App,
     signed: Signed,
-    mut request: Request,
+    request: Request,
     protocol: &Protocol,
     owners: &Owners,
 ) -> Response {
@@ -62,8 +63,9 @@ async fn serve(
         let refusal = Refusal::new(ErrorCode::Unauthenticated, "a browser's session does not speak MCP");
         return Refused::from(refusal).into_response();
     }
-    let method = request.method().clone();
-    let session = named_session(request.headers());
+    let (mut head, body) = request.into_parts();
+    let method = head.method.clone();
+    let session = named_session(&head.headers);
     if let Some(session) = session.as_deref().filter(|session| !owners.admits(session, signed.tag())) {
         let refusal =
             Refusal::invalid_argument(format!("there is no session {}", aop_kernel::ids::quoted(session)))
@@ -73,9 +75,15 @@ async fn serve(
     let (loss, gone) = watch::channel(false);
     let loss = Loss(Some(loss));
     let tag = signed.tag().to_owned();
-    request.extensions_mut().insert(Gone(gone));
-    request.extensions_mut().insert(signed);
-    let mut response = protocol.handle(request).await;
+    head.extensions.insert(Gone(gone));
+    head.extensions.insert(signed);
+    let mut response = match to_bytes(body, MAX_REQUEST_BYTES).await {
+        Ok(text) => answered(protocol, head, text).await,
+        Err(error) => {
+            let refusal = Refusal::invalid_argument(format!("the body broke off: {error}"));
+            return Refused::from(refusal).into_response();
+        }
+    };
     if let Some(opened) = named_session(response.headers())
         && let Some(forgotten) = owners.opened(opened, tag.clone())
     {
@@ -98,7 +106,18 @@ async fn serve(
     }
     // Only a client that listens for whatever may come has to be told that nothing will.
     let stopping = (method == Method::GET).then(|| app.stopping.clone());
-    response.map(|body| watched(Body::new(body), loss, stopping)).into_response()
+    response.map(|body| watched(body, loss, stopping))
+}
+
+/// Has the protocol library answer. It says of what it cannot read that this has the wrong media type.
+async fn answered(protocol: &Protocol, head: Parts, text: Bytes) -> Response {
+    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_json = kind.is_some_and(|kind| kind.starts_with(b"application/json"));
+    let response = protocol.handle(Request::from_parts(head, Body::from(text.clone()))).await;
+    if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        return json(StatusCode::BAD_REQUEST, message::text(&message::unreadable(&text)));
+    }
+    response.map(Body::new)
 }
 
 /// The session that the head of a request or a response names.

@@ -76,3 +76,9 @@ pub(crate) fn unreadable(text: &[u8]) -> ServerJsonRpcMessage {
 pub(crate) fn is_awaited(text: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(text).is_ok() && !Head::of(text).is_notification()
 }
+
+/// A message as it is sent.
+pub(crate) fn text(message: &ServerJsonRpcMessage) -> String {
+    serde_json::to_string(message)
+        .unwrap_or_else(|error| unreachable!("a message is always serializable: {error}"))
+}

@@ -94,7 +94,7 @@ where
     }
 
     fn say(&mut self, message: ServerJsonRpcMessage) {
-        self.saying = Some(Box::pin(write(Arc::clone(&self.output), serde_json::to_vec(&message))));
+        self.saying = Some(Box::pin(write(Arc::clone(&self.output), message::text(&message))));
     }
 
     /// Whether this can be told to the protocol library.
@@ -124,14 +124,13 @@ fn begins(request: &ClientRequest) -> bool {
 /// Writes one line.
 fn write<W: AsyncWrite + Send + Unpin>(
     output: Output<W>,
-    message: serde_json::Result<Vec<u8>>,
+    message: String,
 ) -> impl Future<Output = io::Result<()>> + Send {
     async move {
-        let mut line = message?;
-        line.push(b'\n');
+        let line = message + "\n";
         let mut output = output.lock().await;
         let writer = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        writer.write_all(&line).await?;
+        writer.write_all(line.as_bytes()).await?;
         writer.flush().await
     }
 }
@@ -147,7 +146,7 @@ where
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        write(Arc::clone(&self.output), serde_json::to_vec(&message))
+        write(Arc::clone(&self.output), message::text(&message))
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {

@@ -25,6 +25,7 @@ mod mcp_client;
 mod mcp_elicit;
 mod mcp_http;
 mod mcp_install;
+mod mcp_messages;
 mod media;
 mod openapi;
 mod packets;
