@@ -76,8 +76,10 @@ pub fn mcp(bytes: &[u8]) {
             let _ = stdio::serve(door, reader, writer).await;
         });
         for line in lines.await.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let message: Value = serde_json::from_slice(line).unwrap_or_default();
-            assert_eq!(message["jsonrpc"], "2.0", "{}", String::from_utf8_lossy(line));
+            let said: Value = serde_json::from_slice(line).unwrap_or_default();
+            let messages = said.as_array().map_or(std::slice::from_ref(&said), Vec::as_slice);
+            let whole = !messages.is_empty() && messages.iter().all(|message| message["jsonrpc"] == "2.0");
+            assert!(whole, "{}", String::from_utf8_lossy(line));
         }
         whole(&service).await;
     });

@@ -1,6 +1,7 @@
 //! A server on standard input and output. It lives as long as its client: the end of input is the end of the
 //! process, and whoever still waits then is let go at once, because the questions are in the store.
 
+mod batches;
 mod lines;
 
 use crate::Door;

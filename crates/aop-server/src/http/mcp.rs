@@ -6,23 +6,32 @@ use super::auth::Signed;
 use super::guard::frame;
 use super::reply::{Refused, json};
 use super::{App, Shared};
-use crate::mcp::{Connection, Server, message};
+use crate::mcp::message::{self, Batched};
+use crate::mcp::{Connection, Server};
 use aop_kernel::tools::MAX_REQUEST_BYTES;
 use aop_kernel::{ErrorCode, Refusal};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use futures_util::stream::{self, SelectAll, StreamExt};
+use rmcp::model::{ProtocolVersion, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::value::RawValue;
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 const SESSION: &str = "mcp-session-id";
+
+const VERSION: &str = "mcp-protocol-version";
+
+const JSON: &[u8] = b"application/json";
 
 /// More sessions than this are not kept apart by owner; the oldest are forgotten and have to be opened anew.
 const MOST_SESSIONS: usize = 10_000;
@@ -109,15 +118,80 @@ async fn serve(
     response.map(|body| watched(body, loss, stopping))
 }
 
+/// What a body is answered.
+async fn answered(protocol: &Protocol, head: Parts, body: Bytes) -> Response {
+    // Versions that came after the one with batches are named in every head.
+    let version = named_session(&head.headers).map(|_| match head.headers.get(VERSION) {
+        Some(version) => version.to_str().unwrap_or("?").to_owned(),
+        None => ProtocolVersion::V_2025_03_26.to_string(),
+    });
+    let batch = match head.method == Method::POST && is_json(&head.headers) {
+        true => message::batch(&body, version.as_deref()),
+        false => Ok(None),
+    };
+    let answer = match batch {
+        Ok(None) => answered_alone(protocol, head, body).await,
+        Ok(Some(batch)) => Ok(answered_together(protocol, head, &batch).await),
+        Err(refusal) => Err(refusal),
+    };
+    answer.unwrap_or_else(|refusal| json(StatusCode::BAD_REQUEST, message::text(&refusal)))
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    kind(headers).is_some_and(|kind| kind.starts_with(JSON))
+}
+
+fn kind(headers: &HeaderMap) -> Option<&[u8]> {
+    headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes)
+}
+
 /// Has the protocol library answer. It says of what it cannot read that this has the wrong media type.
-async fn answered(protocol: &Protocol, head: Parts, text: Bytes) -> Response {
-    let kind = head.headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let is_json = kind.is_some_and(|kind| kind.starts_with(b"application/json"));
-    let response = protocol.handle(Request::from_parts(head, Body::from(text.clone()))).await;
+async fn answered_alone(
+    protocol: &Protocol,
+    head: Parts,
+    body: Bytes,
+) -> Result<Response, Box<ServerJsonRpcMessage>> {
+    let is_json = is_json(&head.headers);
+    let response = protocol.handle(Request::from_parts(head, Body::from(body.clone()))).await;
     if is_json && response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE {
-        return json(StatusCode::BAD_REQUEST, message::text(&message::unreadable(&text)));
+        return Err(Box::new(message::unreadable(&body)));
     }
-    response.map(Body::new)
+    Ok(response.map(Body::new))
+}
+
+/// The answers to the messages of a batch, in one stream as they come.
+async fn answered_together(protocol: &Protocol, mut head: Parts, batch: &[Box<RawValue>]) -> Response {
+    head.extensions.insert(Batched);
+    let mut answers = SelectAll::new();
+    for text in batch.iter().map(|message| message.get()) {
+        let answer = match message::unfit(text.as_bytes()) {
+            None => answered_alone(protocol, head.clone(), Bytes::from(text.to_owned())).await,
+            Some(refusal) => Err(Box::new(refusal)),
+        };
+        let said = match answer {
+            Ok(response) if response.status() == StatusCode::ACCEPTED => continue,
+            Ok(response) => match kind(response.headers()) {
+                Some(b"text/event-stream") => {
+                    answers.push(response.into_body().into_data_stream().boxed());
+                    continue;
+                }
+                Some(JSON) => to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default(),
+                // A head that is refused with one message is refused with the first, before anything is done.
+                Some(_) | None => return response,
+            },
+            Err(refusal) if message::is_awaited(text.as_bytes()) => message::text(&refusal).into(),
+            Err(_) => continue,
+        };
+        let event = [b"data: ", &*said, b"\n\n"].concat();
+        answers.push(stream::once(ready(Ok(Bytes::from(event)))).boxed());
+    }
+    if answers.is_empty() {
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let kind = (header::CONTENT_TYPE, "text/event-stream");
+    // Proxies that collect a response before they pass it on would hold answers back.
+    let unbuffered = (HeaderName::from_static("x-accel-buffering"), "no");
+    ([kind, unbuffered], Body::from_stream(answers)).into_response()
 }
 
 /// The session that the head of a request or a response names.
@@ -151,7 +225,7 @@ struct Watched {
 /// The body, noticed when it is dropped before its end.
 fn watched(body: Body, loss: Loss, stopping: Option<watch::Receiver<bool>>) -> Body {
     let state = Watched { body, loss, stopping };
-    Body::from_stream(futures_util::stream::unfold(state, |mut state| async move {
+    Body::from_stream(stream::unfold(state, |mut state| async move {
         loop {
             let next = match &mut state.stopping {
                 Some(stopping) => {

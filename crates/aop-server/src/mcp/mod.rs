@@ -32,7 +32,7 @@ use rmcp::{RoleServer, ServerHandler};
 use rounds::{Reply, Told};
 use secrets::Secrets;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -178,7 +178,12 @@ impl Handler {
     ) -> CallToolResponse {
         let reply = Reply::take(&mut request);
         let input = Value::Object(request.arguments.unwrap_or_default());
-        let received = self.memory.secrets.take();
+        // What a call is answered has not arrived yet when the next of its batch is made.
+        let received = if message::is_batched(&context.extensions) {
+            HashSet::new()
+        } else {
+            self.memory.secrets.take()
+        };
         let admitted = self.admitted().await;
         let outcome = match &*request.name {
             _ if let Err(refusal) = admitted => Err(refusal),

@@ -3,12 +3,16 @@
 //! what it asked of the server before: that is passed over, and the conversation begins with the first request that
 //! can begin it.
 
-use crate::mcp::message;
+use super::batches::{Batch, Batches};
+use crate::mcp::message::{self, Batched};
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, GetMeta, JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions, GetMeta, JsonRpcMessage,
+    ProtocolVersion, ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::Transport;
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,8 +37,13 @@ pub(super) struct Lines<R, W> {
     line: Vec<u8>,
     /// The next line is too long, and what comes of it is thrown away.
     skips: bool,
+    /// Messages that came together with the one before.
+    coming: VecDeque<ClientJsonRpcMessage>,
     /// Whether the client has begun the conversation.
     begun: bool,
+    /// The version of the protocol that a handshake agreed on.
+    version: Option<ProtocolVersion>,
+    batches: Batches,
     output: Output<W>,
     /// An answer of our own on its way out. Nothing more is read before it is written.
     saying: Option<Writing>,
@@ -50,7 +59,10 @@ where
             reader: BufReader::new(reader),
             line: Vec::new(),
             skips: false,
+            coming: VecDeque::new(),
             begun: false,
+            version: None,
+            batches: Batches::default(),
             output: Arc::new(Mutex::new(Some(writer))),
             saying: None,
         }
@@ -79,29 +91,68 @@ where
         }
     }
 
-    /// The message of a line. What is none may be answered.
-    fn read(&mut self, line: &[u8]) -> Option<ClientJsonRpcMessage> {
+    /// Takes the messages of a line. What is none may be answered.
+    fn take(&mut self, line: &[u8]) {
         let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         if let Some(refusal) = message::too_large(text, line.len()) {
-            self.say(refusal);
-            return None;
+            return self.say(message::text(&refusal));
         }
-        let read = serde_json::from_slice(text);
-        if read.is_err() && message::is_awaited(text) {
-            self.say(message::unreadable(text));
+        match message::batch(text, self.version.as_ref().map(ProtocolVersion::as_str)) {
+            Ok(Some(batch)) => self.take_batch(&batch),
+            Ok(None) => match serde_json::from_slice(text) {
+                Ok(message) => self.coming.push_back(message),
+                Err(_) if message::is_awaited(text) => self.say(message::text(&message::unreadable(text))),
+                Err(_) => {}
+            },
+            Err(refusal) if message::is_awaited(text) => self.say(message::text(&refusal)),
+            Err(_) => {}
         }
-        read.ok()
     }
 
-    fn say(&mut self, message: ServerJsonRpcMessage) {
-        self.saying = Some(Box::pin(write(Arc::clone(&self.output), message::text(&message))));
+    fn take_batch(&mut self, messages: &[Box<RawValue>]) {
+        let mut batch = Batch::default();
+        for text in messages.iter().map(|message| message.get().as_bytes()) {
+            if let Some(refusal) = message::unfit(text) {
+                batch.answers.push(refusal);
+                continue;
+            }
+            match serde_json::from_slice::<ClientJsonRpcMessage>(text) {
+                Ok(mut message) => {
+                    if let JsonRpcMessage::Request(message) = &mut message {
+                        batch.open.insert(message.id.clone());
+                        message.request.extensions_mut().insert(Batched);
+                    }
+                    self.coming.push_back(message);
+                }
+                Err(_) if message::is_awaited(text) => batch.answers.push(message::unreadable(text)),
+                Err(_) => {}
+            }
+        }
+        if let Some(line) = self.batches.begin(batch) {
+            self.say(line);
+        }
+    }
+
+    fn say(&mut self, line: String) {
+        self.saying = Some(Box::pin(write(Arc::clone(&self.output), line)));
     }
 
     /// Whether this can be told to the protocol library.
     fn admits(&mut self, message: &ClientJsonRpcMessage) -> bool {
-        if let JsonRpcMessage::Request(message) = message {
-            self.begun |= begins(&message.request);
-            return true;
+        match message {
+            JsonRpcMessage::Request(message) => {
+                self.begun |= begins(&message.request);
+                return true;
+            }
+            JsonRpcMessage::Notification(message) => {
+                if let ClientNotification::CancelledNotification(message) = &message.notification
+                    && let Some(id) = &message.params.request_id
+                    && let Some(line) = self.batches.cancelled(id)
+                {
+                    self.say(line);
+                }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
         self.begun
     }
@@ -124,10 +175,10 @@ fn begins(request: &ClientRequest) -> bool {
 /// Writes one line.
 fn write<W: AsyncWrite + Send + Unpin>(
     output: Output<W>,
-    message: String,
+    line: String,
 ) -> impl Future<Output = io::Result<()>> + Send {
     async move {
-        let line = message + "\n";
+        let line = line + "\n";
         let mut output = output.lock().await;
         let writer = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         writer.write_all(line.as_bytes()).await?;
@@ -146,7 +197,19 @@ where
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        write(Arc::clone(&self.output), message::text(&message))
+        if let JsonRpcMessage::Response(message) = &message
+            && let ServerResult::InitializeResult(agreed) = &message.result
+        {
+            self.version = Some(agreed.protocol_version.clone());
+        }
+        let line = self.batches.said(message);
+        let output = Arc::clone(&self.output);
+        async move {
+            match line {
+                Some(line) => write(output, line).await,
+                None => Ok(()),
+            }
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
@@ -156,10 +219,12 @@ where
                 self.saying = None;
                 said.ok()?;
             }
-            let line = self.next_line().await?;
-            if let Some(message) = self.read(&line)
-                && self.admits(&message)
-            {
+            let Some(message) = self.coming.pop_front() else {
+                let line = self.next_line().await?;
+                self.take(&line);
+                continue;
+            };
+            if self.admits(&message) {
                 return Some(message);
             }
         }

@@ -133,3 +133,63 @@ async fn a_message_is_measured_as_it_arrives() {
         assert_eq!(refused["error"]["data"]["error"]["code"], "payload_too_large", "{refused}");
     }
 }
+
+fn pings(ids: impl IntoIterator<Item = u64>) -> Value {
+    ids.into_iter().map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"})).collect()
+}
+
+#[tokio::test]
+async fn what_comes_in_a_batch_is_answered_in_one_list() {
+    let mut batch = pings([1, 2]);
+    let handshake: Value = serde_json::from_str(&shakes_hands("2025-03-26")).unwrap();
+    let call = request(3, "tools/call", json!({"name": "feature.list", "arguments": {}}));
+    let call: Value = serde_json::from_str(&call).unwrap();
+    let tells = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let wrong = json!({"jsonrpc": "1.0", "id": 4, "method": "ping"});
+    batch.as_array_mut().unwrap().extend([tells.clone(), call, wrong, handshake, json!(7)]);
+    let lines = [
+        shakes_hands("2025-03-26"),
+        format!(" {batch}"),
+        json!([tells, {"jsonrpc": "2.0", "id": 1, "result": {}}]).to_string(),
+        pings(10..110).to_string(),
+        json!([{"jsonrpc": "2.0", "id": 5, "method": "no/such"}]).to_string(),
+        json!([7]).to_string(),
+    ];
+    let said = said(&lines).await;
+    let mut lists = said.iter().filter_map(Value::as_array).collect::<Vec<_>>();
+    lists.sort_by_key(|list| std::cmp::Reverse(list.len()));
+    let [hundred, mixed, one, none] = lists[..] else { panic!("{said:?}") };
+    assert_eq!(hundred.len(), 100);
+    assert_eq!(mixed.len(), 6, "{mixed:?}");
+    assert_eq!(answer_to(mixed, 1)["result"], json!({}));
+    assert_eq!(answer_to(mixed, 2)["result"], json!({}));
+    assert_eq!(answer_to(mixed, 3)["result"]["structuredContent"]["ok"], true);
+    assert_eq!(answer_to(mixed, 4)["error"]["code"], -32600);
+    assert_eq!(answer_to(mixed, 0)["error"]["code"], -32600, "a handshake is no part of a batch");
+    assert_eq!(mixed.iter().filter(|answer| answer.get("id").is_none()).count(), 1, "{mixed:?}");
+    let codes = [one, none].map(|list| list.iter().map(|answer| answer["error"]["code"].clone()).collect());
+    let [one, none]: [Vec<Value>; 2] = codes;
+    assert!(one == [-32601] && none == [-32600] || one == [-32600] && none == [-32601], "{said:?}");
+    assert_eq!(said.len(), 5, "{said:?}");
+}
+
+#[tokio::test]
+async fn a_batch_that_is_not_taken_is_refused_with_the_reason_and_done_in_no_part() {
+    let begins = |version: &str| vec![shakes_hands(version)];
+    for (mut lines, batch, why) in [
+        (begins("2025-11-25"), pings([1, 2]), "none in 2025-11-25"),
+        (begins("2025-06-18"), pings([1, 2]), "none in 2025-06-18"),
+        (vec![], pings([1, 2]), "none before the handshake"),
+        (begins("2025-03-26"), json!([]), "is empty"),
+        (begins("2025-03-26"), pings(1..102), "101 messages; the limit is 100"),
+    ] {
+        let handshakes = lines.len();
+        lines.push(batch.to_string());
+        lines.push("[this is no JSON".to_owned());
+        let said = said(&lines).await;
+        assert_eq!(said.len(), handshakes + 1, "{said:?}");
+        let refused = said.last().unwrap();
+        assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{refused}");
+    }
+}
