@@ -15,6 +15,7 @@ use rmcp::{RoleServer, ServiceExt};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
@@ -59,8 +60,9 @@ pub(crate) async fn serve(
     let memory = handler.memory();
     let server = Server::Process(Box::new(handler));
     let lines = Lines::new(UntilEnd { reader, gone }, writer);
+    let unheard = lines.unheard();
     let end = departure(server.serve(lines).await).await;
-    if matches!(end, Ok(Some(QuitReason::Closed))) {
+    if matches!(end, Ok(Some(QuitReason::Closed))) && !unheard.load(Ordering::Relaxed) {
         memory.parted(store.as_ref()).await;
     }
     if let Some(files) = files {

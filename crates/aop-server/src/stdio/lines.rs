@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
 
@@ -45,13 +46,15 @@ pub(super) struct Lines<R, W> {
     version: Option<ProtocolVersion>,
     batches: Batches,
     output: Output<W>,
+    /// Becomes true when something was written that cannot have arrived.
+    unheard: Arc<AtomicBool>,
     /// An answer of our own on its way out. Nothing more is read before it is written.
     saying: Option<Writing>,
 }
 
 impl<R, W> Lines<R, W>
 where
-    R: AsyncRead + Send + Unpin,
+    R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     pub(super) fn new(reader: R, writer: W) -> Self {
@@ -64,8 +67,14 @@ where
             version: None,
             batches: Batches::default(),
             output: Arc::new(Mutex::new(Some(writer))),
+            unheard: Arc::default(),
             saying: None,
         }
+    }
+
+    /// Becomes true when something was to be written, and was not.
+    pub(super) fn unheard(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.unheard)
     }
 
     /// The next line; `None` at the end of input, where what has no end was not meant to be read. Whoever waits may go away
@@ -134,7 +143,19 @@ where
     }
 
     fn say(&mut self, line: String) {
-        self.saying = Some(Box::pin(write(Arc::clone(&self.output), line)));
+        self.saying = Some(Box::pin(self.write(Some(line))));
+    }
+
+    /// Writes a line, if there is one.
+    fn write(&self, line: Option<String>) -> impl Future<Output = io::Result<()>> + Send + use<R, W> {
+        let (output, unheard) = (Arc::clone(&self.output), Arc::clone(&self.unheard));
+        async move {
+            let Some(line) = line else { return Ok(()) };
+            let mut output = output.lock().await;
+            let written = written(output.as_mut(), line + "\n").await;
+            unheard.fetch_or(written.is_err(), Ordering::Relaxed);
+            written
+        }
     }
 
     /// Whether this can be told to the protocol library.
@@ -172,23 +193,15 @@ fn begins(request: &ClientRequest) -> bool {
     }
 }
 
-/// Writes one line.
-fn write<W: AsyncWrite + Send + Unpin>(
-    output: Output<W>,
-    line: String,
-) -> impl Future<Output = io::Result<()>> + Send {
-    async move {
-        let line = line + "\n";
-        let mut output = output.lock().await;
-        let writer = output.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-        writer.write_all(line.as_bytes()).await?;
-        writer.flush().await
-    }
+async fn written(writer: Option<&mut (impl AsyncWrite + Unpin)>, line: String) -> io::Result<()> {
+    let writer = writer.ok_or(io::ErrorKind::NotConnected)?;
+    writer.write_all(line.as_bytes()).await?;
+    writer.flush().await
 }
 
 impl<R, W> Transport<RoleServer> for Lines<R, W>
 where
-    R: AsyncRead + Send + Unpin,
+    R: AsyncRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
     type Error = io::Error;
@@ -203,21 +216,15 @@ where
             self.version = Some(agreed.protocol_version.clone());
         }
         let line = self.batches.said(message);
-        let output = Arc::clone(&self.output);
-        async move {
-            match line {
-                Some(line) => write(output, line).await,
-                None => Ok(()),
-            }
-        }
+        self.write(line)
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
             if let Some(writing) = &mut self.saying {
-                let said = writing.await;
+                // A client that has closed its ear may still be heard to the end.
+                let _ = writing.await;
                 self.saying = None;
-                said.ok()?;
             }
             let Some(message) = self.coming.pop_front() else {
                 let line = self.next_line().await?;
@@ -230,12 +237,12 @@ where
         }
     }
 
-    fn close(&mut self) -> impl Future<Output = io::Result<()>> + Send {
-        // Whoever still writes then finishes first.
-        let output = Arc::clone(&self.output);
-        async move {
-            drop(output.lock().await.take());
-            Ok(())
+    /// What is still being written now goes to a client that does not read, and is not waited for.
+    async fn close(&mut self) -> io::Result<()> {
+        match self.output.try_lock() {
+            Ok(mut output) => drop(output.take()),
+            Err(_) => self.unheard.store(true, Ordering::Relaxed),
         }
+        Ok(())
     }
 }

@@ -1,17 +1,15 @@
 use super::serve;
 use crate::Door;
 use crate::pages::fixture::World;
+use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::role::{Caller, Role};
 use aop_kernel::tools::MAX_REQUEST_BYTES;
 use serde_json::{Value, json};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
 
-/// What a server says to these lines until their end.
-async fn said(lines: &[String]) -> Vec<Value> {
-    let world = World::new().await;
-    world.feature("shop", "Shop").await;
-    let door = Door {
+fn door(world: &World) -> Door {
+    Door {
         service: world.service.clone(),
         caller: Caller::new(Role::Human),
         files: None,
@@ -21,7 +19,13 @@ async fn said(lines: &[String]) -> Vec<Value> {
         signs: None,
         token: None,
         warn: |_| (),
-    };
+    }
+}
+
+/// What a server says to these lines until their end.
+async fn said(lines: &[String]) -> Vec<Value> {
+    let world = World::new().await;
+    world.feature("shop", "Shop").await;
     let (mut client, stream) = duplex(32 << 20);
     for line in lines {
         client.write_all(line.as_bytes()).await.unwrap();
@@ -29,7 +33,7 @@ async fn said(lines: &[String]) -> Vec<Value> {
     }
     client.shutdown().await.unwrap();
     let (reader, writer) = split(stream);
-    serve(door, reader, writer).await.unwrap();
+    serve(door(&world), reader, writer).await.unwrap();
     let mut out = String::new();
     client.read_to_string(&mut out).await.unwrap();
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -191,5 +195,70 @@ async fn a_batch_that_is_not_taken_is_refused_with_the_reason_and_done_in_no_par
         let refused = said.last().unwrap();
         assert_eq!(refused["error"]["code"], -32600, "{refused}");
         assert!(refused["error"]["message"].as_str().unwrap().contains(why), "{refused}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_reads_nothing_does_not_keep_its_server() {
+    let world = World::new().await;
+    let (mut client, stream) = duplex(64);
+    let (reader, writer) = split(stream);
+    let lists = (1..9).map(|id| request(id, "tools/list", json!({}))).collect::<Vec<_>>().join("\n");
+    let talking = async {
+        client.write_all(format!("{}\n", shakes_hands("2025-11-25")).as_bytes()).await.unwrap();
+        let mut greeting = vec![0; 16];
+        client.read_exact(&mut greeting).await.unwrap();
+        while greeting.last() != Some(&b'\n') {
+            greeting.push(client.read_u8().await.unwrap());
+        }
+        client.write_all(format!("{lists}\n").as_bytes()).await.unwrap();
+        // All of it is under way before the end of input is seen.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        client.shutdown().await.unwrap();
+        std::future::pending::<()>().await
+    };
+    tokio::select! {
+        ended = serve(door(&world), reader, writer) => ended.unwrap(),
+        () = talking => {}
+        () = tokio::time::sleep(Duration::from_secs(60)) => panic!("it waits for its client"),
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_could_not_be_written_has_not_arrived() {
+    let world = World::new().await;
+    world.feature("shop", "Shop").await;
+    let spec = json!({"version": 1, "topic": "t", "questions": [
+        {"id": "key", "header": "Key", "question": "Which key?", "kind": "free_text", "required": true, "secret": true}]});
+    let asks =
+        request(1, "tools/call", json!({"name": "ask_user", "arguments": {"prompt": "Key", "spec": spec}}));
+    for hears in [true, false] {
+        let (mut client, reader) = duplex(1 << 20);
+        let (writer, mut heard) = duplex(1 << 20);
+        let role = Caller { role: Role::Builder, feature: Some(FeatureId::parse("shop").unwrap()) };
+        let serving = tokio::spawn(serve(Door { caller: role, ..door(&world) }, reader, writer));
+        let say = async |client: &mut DuplexStream, line: &str| {
+            client.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        };
+        say(&mut client, &shakes_hands("2025-11-25")).await;
+        say(&mut client, &asks).await;
+        let mut lines = BufReader::new(&mut heard).lines();
+        lines.next_line().await.unwrap();
+        let asked: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+        let id = asked["result"]["structuredContent"]["data"]["question_id"].as_str().unwrap().to_owned();
+        world.answer("shop", &id, json!({"key": "s3cret"})).await;
+        if hears {
+            say(&mut client, &asks).await;
+            assert!(lines.next_line().await.unwrap().unwrap().contains("s3cret"));
+        } else {
+            drop(heard);
+            say(&mut client, &asks).await;
+            // The call is made before its client is seen to have gone.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        }
+        drop(client);
+        serving.await.unwrap().unwrap();
+        let kept = world.service.store.reveal(QuestionId::parse(&id).unwrap()).await.unwrap();
+        assert_eq!(kept.is_some(), !hears);
     }
 }
