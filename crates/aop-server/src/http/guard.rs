@@ -1,6 +1,7 @@
 //! What every request passes: it must be meant for this server (`Host`), come from no other site (`Origin`) and from one
 //! sender (`Authorization`), and be small and quick. And what every response carries, so that a browser does nothing with it but show it.
 
+use super::auth::Signed;
 use super::{App, Shared, auth, refused};
 use aop_kernel::ids::quoted;
 use aop_kernel::tools::MAX_REQUEST_BYTES;
@@ -15,7 +16,7 @@ use axum::response::Response;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 /// A form that signs in holds a token and a path. It is read before anybody is known.
 const SIGN_IN_BYTES: usize = 8 * 1024;
@@ -25,6 +26,10 @@ const UNSENT_BYTES: u64 = 64 * 1024;
 
 /// A whole body has to be there after this.
 const BODY_TIME: Duration = Duration::from_secs(20);
+
+/// Whoever takes longer than this to send a body is looked up once more when it is there: a token that was taken back
+/// meanwhile is good for nothing.
+const KNOWN: Duration = Duration::from_secs(1);
 
 /// Of a body that is too large so much is still read: a client that is cut off in the middle of sending never reads
 /// why.
@@ -73,7 +78,14 @@ pub(super) async fn admit(State(app): State<Shared>, request: Request, next: Nex
         Err(refusal) => return refused(&parts.uri, &parts.headers, refusal),
     };
     let bytes = match most {
-        Some(most) => whole(body, most).await,
+        Some(most) => {
+            let begun = Instant::now();
+            let read = whole(body, most).await;
+            if begun.elapsed() >= KNOWN {
+                parts.extensions.remove::<Signed>();
+            }
+            read
+        }
         None => {
             // Whoever asks before sending is told now.
             if !parts.headers.contains_key(header::EXPECT) {

@@ -5,6 +5,7 @@ use crate::mcp_client::Client;
 use crate::support::{Project, question};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
+use std::time::Duration;
 
 const AGENT: (&str, &str) = ("AOP_AGENT", r#"{"feature_id": "shop", "role": "builder", "claim": "c-1"}"#);
 
@@ -426,7 +427,7 @@ fn clients_that_read_no_answers_lose_their_seat_and_those_that_wait_keep_it() {
     let mut events = server.follow(&server.token, None);
     let waiting = server.begin("GET", &format!("/api/v1/questions/{id}/wait"));
     let mut greedy = server.connect();
-    greedy.set_write_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    greedy.set_write_timeout(Some(Duration::from_secs(60))).unwrap();
     let request = format!("GET /login HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
     // One after the other, until the server has hung up: that breaks the write that it had stopped to read.
     let broken =
@@ -436,6 +437,31 @@ fn clients_that_read_no_answers_lose_their_seat_and_those_that_wait_keep_it() {
     project.answer(&id, "yes").data();
     assert_eq!(waiting.finish().data()["answer"], "yes");
     assert_eq!(events.next().unwrap().1["type"], "question.answered");
+}
+
+#[test]
+fn a_token_that_is_taken_back_while_a_body_is_sent_is_good_for_nothing() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let body = json!({"answer": "yes"}).to_string();
+    let path = format!("/api/v1/questions/{}/answer", project.ask("op-1"));
+    for (is_revoked, status) in [(true, "401"), (false, "200")] {
+        let (id, ana) = token(&project, &["--kind", "operator", "--name", "ana"]);
+        let mut stream = server.connect();
+        let own = format!("Bearer {ana}");
+        let head = server.head("POST", &path, &[("Authorization", &own)], body.len());
+        stream.write_all((head + &body[..4]).as_bytes()).unwrap();
+        stream.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(600));
+        if is_revoked {
+            project.run(&["token", "revoke", &id]).data();
+        }
+        std::thread::sleep(Duration::from_millis(700));
+        stream.write_all(&body.as_bytes()[4..]).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(&answer[9..12], status, "{answer}");
+    }
 }
 
 #[test]
