@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use futures_util::stream::{self, SelectAll, StreamExt};
 use rmcp::model::{ProtocolVersion, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::value::RawValue;
@@ -33,8 +34,10 @@ const VERSION: &str = "mcp-protocol-version";
 
 const JSON: &[u8] = b"application/json";
 
-/// More sessions than this are not kept apart by owner; the oldest are forgotten and have to be opened anew.
+/// There are no more sessions than this; the oldest are closed and have to be opened anew …
 const MOST_SESSIONS: usize = 10_000;
+/// … and of one token no more than this, so that whoever opens them without end closes none but its own.
+const MOST_OF_ONE: usize = 500;
 
 /// Becomes true when the connection of a request is lost.
 #[derive(Debug, Clone)]
@@ -48,12 +51,9 @@ pub(super) fn routes(app: &Shared) -> Router<Shared> {
         // The guard has looked at Host and Origin already, and knows names that were allowed.
         .disable_allowed_hosts()
         .with_max_request_body_bytes(MAX_REQUEST_BYTES);
-    let protocol = Protocol::new(
-        move || Ok(Server::Http(Arc::clone(&inner))),
-        Arc::new(LocalSessionManager::default()),
-        config,
-    );
     let owners = Arc::new(Owners::default());
+    let sessions = Arc::clone(&owners.sessions);
+    let protocol = Protocol::new(move || Ok(Server::Http(Arc::clone(&inner))), sessions, config);
     let serve = move |State(app): State<Arc<App>>, signed: Signed, request: Request| {
         let (protocol, owners) = (protocol.clone(), Arc::clone(&owners));
         async move { serve(&app, signed, request, &protocol, &owners).await }
@@ -94,16 +94,19 @@ async fn serve(
         }
     };
     if let Some(opened) = named_session(response.headers())
-        && let Some(forgotten) = owners.opened(opened, tag.clone())
+        && let Some((session, tag)) = owners.opened(opened, tag.clone())
     {
-        app.memories.lost(&forgotten);
+        // Whoever still waits there is told so by a connection that is lost.
+        let _ = owners.sessions.close_session(&session.as_str().into()).await;
+        app.memories.lost(&Connection { tag, session: Some(session) });
     }
     // The protocol library ends a session that nothing comes from for some minutes; its client opens another.
     let is_over = response.status() == StatusCode::NOT_FOUND;
-    if let Some(closed) = session.filter(|_| is_over || method == Method::DELETE) {
+    let is_closed = method == Method::DELETE && response.status().is_success();
+    if let Some(closed) = session.filter(|_| is_over || is_closed) {
         owners.closed(&closed);
         let connection = Connection { tag, session: Some(closed) };
-        if method == Method::DELETE {
+        if is_closed {
             app.memories.parted(&connection, app.service.store.as_ref()).await;
         } else {
             app.memories.lost(&connection);
@@ -253,32 +256,63 @@ fn watched(body: Body, loss: Loss, stopping: Option<watch::Receiver<bool>>) -> B
 
 /// Which token opened which session.
 #[derive(Default)]
-struct Owners(Mutex<HashMap<String, (u64, String)>>);
+struct Owners {
+    sessions: Arc<LocalSessionManager>,
+    /// By the session: when it was opened, by a number, and the token.
+    tags: Mutex<HashMap<String, (u64, String)>>,
+}
 
 impl Owners {
     fn map(&self) -> std::sync::MutexGuard<'_, HashMap<String, (u64, String)>> {
         // A map is whole after any panic.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn admits(&self, session: &str, tag: &str) -> bool {
         self.map().get(session).is_some_and(|(_, owner)| owner == tag)
     }
 
-    /// Keeps a new session; the one that is forgotten for it, if there are too many.
-    fn opened(&self, session: String, tag: String) -> Option<Connection> {
-        let mut sessions = self.map();
-        let next = sessions.values().map(|(number, _)| number + 1).max().unwrap_or(0);
-        let oldest = sessions.iter().min_by_key(|(_, (number, _))| *number).map(|(id, _)| id.clone());
-        let forgotten = oldest.filter(|_| sessions.len() >= MOST_SESSIONS).and_then(|id| {
-            let (_, tag) = sessions.remove(&id)?;
-            Some(Connection { tag, session: Some(id) })
+    /// Keeps a new session; the one that has to go for it, and its token, if there are too many.
+    fn opened(&self, session: String, tag: String) -> Option<(String, String)> {
+        let mut tags = self.map();
+        let next = tags.values().map(|(number, _)| number + 1).max().unwrap_or(0);
+        let is_greedy = tags.values().filter(|(_, owner)| *owner == tag).count() >= MOST_OF_ONE;
+        let goes = (is_greedy || tags.len() >= MOST_SESSIONS).then(|| {
+            let may_go = tags.iter().filter(|(_, (_, owner))| !is_greedy || *owner == tag);
+            may_go.min_by_key(|(_, (number, _))| *number).map(|(id, (_, owner))| (id.clone(), owner.clone()))
         });
-        sessions.entry(session).or_insert((next, tag));
-        forgotten
+        let gone = goes.flatten().inspect(|(id, _)| drop(tags.remove(id)));
+        tags.entry(session).or_insert((next, tag));
+        gone
     }
 
     fn closed(&self, session: &str) {
         self.map().remove(session);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_opens_sessions_without_end_closes_none_but_its_own() {
+        let owners = Owners::default();
+        let open = |tag: &str, number: usize| owners.opened(format!("{tag}-{number}"), tag.to_owned());
+        assert_eq!(open("other", 0), None);
+        for number in 0..MOST_OF_ONE {
+            assert_eq!(open("one", number), None);
+        }
+        for number in 0..9 {
+            let gone = open("one", MOST_OF_ONE + number);
+            assert_eq!(gone, Some((format!("one-{number}"), "one".to_owned())));
+            assert!(!owners.admits(&format!("one-{number}"), "one"));
+        }
+        assert!(owners.admits("other-0", "other"));
+        let others =
+            (MOST_OF_ONE + 1..MOST_SESSIONS).map(|number| (number.to_string(), (9_999, number.to_string())));
+        owners.map().extend(others);
+        assert_eq!(open("last", 0), Some(("other-0".to_owned(), "other".to_owned())), "the oldest of all");
+        assert_eq!(owners.map().len(), MOST_SESSIONS);
     }
 }

@@ -180,3 +180,19 @@ fn a_secret_has_not_arrived_with_another_call_of_its_batch() {
     client.call("feature.list", &json!({}));
     client.close();
 }
+
+#[test]
+fn a_session_whose_end_is_refused_goes_on() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let session = session(&server, "2025-11-25");
+    let own = format!("Bearer {}", server.token);
+    let end = |version: &[(&str, &str)]| {
+        let head = [("Authorization", own.as_str()), ("Mcp-Session-Id", &session)];
+        server.request("DELETE", "/mcp", &[&head, version].concat(), "").status
+    };
+    let pings = || post(&server, &[("Mcp-Session-Id", &session)], &ping(1).to_string()).status;
+    assert_eq!((end(&[("MCP-Protocol-Version", "2026-07-28")]), pings()), (405, 200));
+    assert_eq!((end(&[("MCP-Protocol-Version", "unknown")]), pings()), (400, 200));
+    assert_eq!((end(&[]), pings()), (204, 404));
+}
