@@ -84,6 +84,7 @@ async fn serve(
     let (loss, gone) = watch::channel(false);
     let loss = Loss(Some(loss));
     let tag = signed.tag().to_owned();
+    one_line(&mut head.headers, header::ACCEPT);
     head.extensions.insert(Gone(gone));
     head.extensions.insert(signed);
     let mut response = match to_bytes(body, MAX_REQUEST_BYTES).await {
@@ -119,6 +120,16 @@ async fn serve(
     // Only a client that listens for whatever may come has to be told that nothing will.
     let stopping = (method == Method::GET).then(|| app.stopping.clone());
     response.map(|body| watched(body, loss, stopping))
+}
+
+/// A list may stand on several lines, of which the protocol library reads the first.
+fn one_line(headers: &mut HeaderMap, name: HeaderName) {
+    let lines: Vec<&[u8]> = headers.get_all(&name).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(line) = HeaderValue::from_bytes(&lines.join(&b", "[..]))
+        && lines.len() > 1
+    {
+        headers.insert(name, line);
+    }
 }
 
 /// What a body is answered.

@@ -196,3 +196,18 @@ fn a_session_whose_end_is_refused_goes_on() {
     assert_eq!((end(&[("MCP-Protocol-Version", "unknown")]), pings()), (400, 200));
     assert_eq!((end(&[]), pings()), (204, 404));
 }
+
+#[test]
+fn what_a_client_accepts_may_stand_on_several_lines() {
+    let project = Project::with_feature();
+    let server = Server::start(&project);
+    let own = format!("Bearer {}", server.token);
+    let body = shakes_hands("2025-11-25").to_string();
+    let post = |kinds: &[&str]| {
+        let kinds = kinds.iter().map(|kind| ("Accept", *kind));
+        let headers: Vec<_> = std::iter::once(("Authorization", own.as_str())).chain(kinds).collect();
+        server.request("POST", "/mcp", &headers, &body).status
+    };
+    assert_eq!(post(&["application/json", "text/event-stream"]), 200);
+    assert_eq!(post(&["application/json", "application/json"]), 406);
+}
