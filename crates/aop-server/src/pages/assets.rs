@@ -1,11 +1,11 @@
 //! The files of the pages: one style sheet, one script, one icon, all in the binary. Their names carry a digest of
 //! their content, so a browser may keep them for ever and still never shows an old one.
 
+use super::Named;
 use crate::http::Shared;
 use aop_kernel::hex::hexadecimal;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -41,7 +41,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 /// They hold nothing of the project, so nobody has to sign in to see them: the login page needs them too.
-async fn serve(Path(name): Path<String>) -> Response {
+async fn serve(Named(name): Named<String>) -> Response {
     let wanted = format!("/assets/{name}");
     let Some(asset) = [&*STYLE, &*SCRIPT, &*ICON].into_iter().find(|asset| asset.path == wanted) else {
         return StatusCode::NOT_FOUND.into_response();

@@ -4,13 +4,13 @@
 
 use super::features::Card;
 use super::shell::{Here, Shell, Waiting};
-use super::{Page, page};
+use super::{Named, Page, page};
 use crate::http::Shared;
 use crate::http::auth::Visitor;
 use aop_kernel::ids::FeatureId;
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use std::ffi::{OsStr, OsString};
@@ -60,7 +60,7 @@ struct Line {
     text: String,
 }
 
-async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>) -> Page {
+async fn show(State(app): State<Shared>, visitor: Visitor, Named(id): Named<String>) -> Page {
     let id = FeatureId::parse(&id)?;
     let mut shell = Shell::new(&app, &visitor, Here::Features, format!("/features/{id}/changes")).await?;
     let store = &app.service.store;

@@ -4,7 +4,7 @@
 use super::form::NOTE;
 use super::question::Later;
 use super::shell::{Here, Shell, Waiting};
-use super::{Page, page};
+use super::{Named, Page, page};
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
@@ -17,7 +17,7 @@ use aop_kernel::tools::Tool;
 use aop_store::fresh_operation;
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
@@ -84,13 +84,13 @@ struct ConfirmPage {
     error: Option<String>,
 }
 
-async fn ask(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>, step: Step) -> Page {
+async fn ask(State(app): State<Shared>, visitor: Visitor, Named(id): Named<String>, step: Step) -> Page {
     let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
     let confirm = view(&app, &visitor, &question, step, None, String::new()).await?;
     page(StatusCode::OK, &confirm)
 }
 
-async fn take(State(app): State<Shared>, Path(id): Path<String>, form: SignedForm, step: Step) -> Page {
+async fn take(State(app): State<Shared>, Named(id): Named<String>, form: SignedForm, step: Step) -> Page {
     let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
     let operation = form.field("operation_id").map_or_else(fresh_operation, str::to_owned);
     let note = form.field(NOTE).map(|note| note.replace("\r\n", "\n")).unwrap_or_default();

@@ -5,7 +5,7 @@ use super::inbox;
 use super::outcome::Outcome;
 use super::shell::{Here, Shell, Waiting};
 use super::words::{self, Piece, When};
-use super::{Page, markdown, page};
+use super::{Named, Page, markdown, page};
 use crate::http::Shared;
 use crate::http::auth::Visitor;
 use aop_kernel::ids::{FeatureId, QuestionId};
@@ -14,7 +14,7 @@ use aop_kernel::{ErrorCode, Refusal, event::Stamped};
 use askama::Template;
 use axum::Router;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde::Deserialize;
@@ -98,7 +98,7 @@ impl Entry {
 async fn show(
     State(app): State<Shared>,
     visitor: Visitor,
-    Path(id): Path<String>,
+    Named(id): Named<String>,
     which: Result<Query<Which>, QueryRejection>,
 ) -> Page {
     let id = FeatureId::parse(&id)?;

@@ -30,10 +30,14 @@ pub(crate) use form::typed;
 pub(crate) use trouble::Trouble;
 
 use crate::http::Shared;
+use aop_kernel::ids::quoted;
 use askama::Template;
 use axum::Router;
+use axum::extract::{FromRequestParts, Path};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{Html, IntoResponse, Response};
+use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 
 /// What the pages remember beside the store.
@@ -67,6 +71,19 @@ pub(crate) fn routes() -> Router<Shared> {
 
 /// What a handler gives back.
 type Page = Result<Response, Trouble>;
+
+/// The parts of an address that differ. What cannot be read leads nowhere.
+struct Named<T>(T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Named<T> {
+    type Rejection = Trouble;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Shared) -> Result<Self, Trouble> {
+        let read = Path::<T>::from_request_parts(parts, app).await;
+        read.map(|Path(named)| Named(named))
+            .map_err(|_| Trouble::not_found(&format!("there is nothing at {}", quoted(parts.uri.path()))))
+    }
+}
 
 /// A template as a response.
 fn page(status: StatusCode, template: &impl Template) -> Page {

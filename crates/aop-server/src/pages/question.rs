@@ -6,7 +6,7 @@ use super::form::{Form, Shape};
 use super::outcome::Outcome;
 use super::shell::{Here, Shell, Waiting};
 use super::words::{self, When};
-use super::{Page, Trouble, markdown, page};
+use super::{Named, Page, Trouble, markdown, page};
 use crate::details::details;
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
@@ -21,7 +21,7 @@ use aop_kernel::{ErrorCode, Refusal};
 use aop_store::{Store, fresh_operation};
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::{get, post};
@@ -45,7 +45,7 @@ pub(super) fn routes() -> Router<Shared> {
 }
 
 /// A form that came back refused stands at the address it was sent to; whoever loads that again wants the question.
-async fn to_the_question(Path(id): Path<String>) -> Page {
+async fn to_the_question(Named(id): Named<String>) -> Page {
     Ok(Redirect::to(&format!("/questions/{}", QuestionId::parse(&id)?)).into_response())
 }
 
@@ -117,13 +117,13 @@ struct Late {
     kept: Vec<(String, String)>,
 }
 
-async fn show(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>) -> Page {
+async fn show(State(app): State<Shared>, visitor: Visitor, Named(id): Named<String>) -> Page {
     let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
     let form = question.is_open().then(|| Form::of(&question.asked));
     page(StatusCode::OK, &view(&app, &visitor, &question, form, None).await?)
 }
 
-async fn answer(State(app): State<Shared>, Path(id): Path<String>, form: SignedForm) -> Page {
+async fn answer(State(app): State<Shared>, Named(id): Named<String>, form: SignedForm) -> Page {
     let question = find(app.service.store.as_ref(), &QuestionId::parse(&id)?).await?;
     let mut filled = Form::of(&question.asked);
     filled.fill(&form.fields);

@@ -4,7 +4,7 @@
 use super::features::Card;
 use super::shell::{Here, Shell, Waiting};
 use super::words::{When, count};
-use super::{Page, Trouble, page};
+use super::{Named, Page, Trouble, page};
 use crate::http::auth::Visitor;
 use crate::http::{App, Shared};
 use aop_kernel::Refusal;
@@ -14,7 +14,7 @@ use aop_kernel::role::Role;
 use aop_kernel::time::Timestamp;
 use askama::Template;
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use std::io::Read;
@@ -114,7 +114,7 @@ struct TranscriptPage {
     cut: bool,
 }
 
-async fn list(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String>) -> Page {
+async fn list(State(app): State<Shared>, visitor: Visitor, Named(id): Named<String>) -> Page {
     let (shell, card, id) = about(&app, &visitor, &id).await?;
     let turns = Turns::of(&app, id.clone()).await?;
     let found = find(&app, id).await?.into_iter().map(|file| turns.row(file, shell.now)).collect();
@@ -124,7 +124,7 @@ async fn list(State(app): State<Shared>, visitor: Visitor, Path(id): Path<String
 async fn show(
     State(app): State<Shared>,
     visitor: Visitor,
-    Path((id, run, turn, file)): Path<(String, String, String, String)>,
+    Named((id, run, turn, file)): Named<(String, String, String, String)>,
 ) -> Page {
     let (shell, card, id) = about(&app, &visitor, &id).await?;
     let turns = Turns::of(&app, id.clone()).await?;

@@ -575,7 +575,13 @@ fn addresses_that_name_nothing_are_pages_that_say_so() {
         let page = visit.get(path);
         assert_eq!(page.status, 404, "{path}: {page:?}");
     }
-    assert!(visit.get("/nowhere").body.contains("There is nothing here"));
+    for path in
+        ["/nowhere", "/questions/%ff", "/features/%ff/changes", "/features/shop/transcripts/r/%ff/t/f"]
+    {
+        let page = visit.get(path);
+        assert_eq!(page.status, 404, "{path}: {page:?}");
+        assert!(page.body.contains("There is nothing here"), "{page:?}");
+    }
     let assets: Vec<String> = visit
         .get("/")
         .body
