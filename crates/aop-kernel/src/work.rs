@@ -1,6 +1,7 @@
 //! What runners have done for a feature, as far as the next step depends on it: the turn or check under way, how
 //! often something was tried, and what a parked session still has to be told. Changed by events alone.
 
+use crate::code::ErrorCode;
 use crate::event::Event;
 use crate::feature::Feature;
 use crate::ids::QuestionId;
@@ -156,6 +157,14 @@ pub enum TurnEnd {
 }
 
 impl TurnEnd {
+    /// That of a turn whose feature went elsewhere in the middle of it. `delivered`: the reply that it began with has
+    /// reached the session.
+    pub fn cut_off(to: Status, delivered: bool) -> Self {
+        let code = ErrorCode::VersionConflict.as_str().to_owned();
+        let message = format!("it was cut off, and the feature went to {to}");
+        TurnEnd::Error { code, message, delivered }
+    }
+
     pub(crate) fn in_words(&self) -> String {
         match self {
             TurnEnd::Final { result, goes_on } => {

@@ -1,7 +1,7 @@
 //! What the clock does. The deadline and its consequence were frozen when the question was asked and the
 //! events carry `expires_at` as their time, so it is the same transition whoever notices it and whenever.
 
-use super::{Secret, resume_events};
+use super::{Secret, end_of_turn, resume_events};
 use crate::event::{Actor, Event, Snapshot, Stamped};
 use crate::policy::DecisionPolicy;
 use crate::question::{Question, Resolution, ResolutionMode};
@@ -83,9 +83,12 @@ impl Expiry {
         self.emit(question, Event::QuestionExpired { question_id: question.id.clone(), resolution });
     }
 
-    /// A strict timeout stops the feature; a failed one takes its other open questions with it.
+    /// A strict timeout stops the feature; a failed one takes its turn in hand and its other open questions with it.
     fn stop(&mut self, question: &Question, to: Status) {
         if to.is_terminal() {
+            if let Some(end) = end_of_turn(self.state.feature.as_deref(), to) {
+                self.emit(question, end);
+            }
             let others: Vec<_> = self.state.open_questions().map(|other| other.id.clone()).collect();
             for question_id in others {
                 let resolution = resolution(ResolutionMode::Withdrawn, "the feature is failed");
@@ -99,7 +102,7 @@ impl Expiry {
             reason
                 .push_str(&format!("; ask it again: `aop reopen --feature-id {feature} --question-id {id}`"));
         }
-        // No worker has the feature then, so that the turn in hand stays where it is.
+        // No worker has the feature then, so that a turn that is still in hand stays where it is.
         let event = Event::StatusChanged { from, to, reason: Some(reason), turn_stays: false };
         self.emit(question, event);
     }

@@ -31,6 +31,7 @@ use crate::question::{Question, Resolution, ResolutionMode};
 use crate::role::Caller;
 use crate::status::Status;
 use crate::time::Timestamp;
+use crate::work::TurnEnd;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -233,9 +234,12 @@ impl<'a> Draft<'a> {
         self.events.push(stamped);
     }
 
-    /// Moves the status; on the way into a terminal one the open questions are withdrawn.
+    /// Moves the status; on the way into a terminal one the turn in hand ends and the open questions are withdrawn.
     fn move_to(&mut self, to: Status, reason: Option<String>) {
         if to.is_terminal() {
+            if let Some(end) = end_of_turn(self.state.feature.as_deref(), to) {
+                self.emit(end);
+            }
             let note = format!("the feature is {to}");
             for question_id in
                 self.state.open_questions().map(|question| question.id.clone()).collect::<Vec<_>>()
@@ -301,6 +305,13 @@ fn resume_events(question: &Question, feature: Option<&Feature>) -> Vec<Event> {
     let turn_stays = feature.work.is_left_by(to);
     events.push(Event::StatusChanged { from: feature.status, to, reason, turn_stays });
     events
+}
+
+/// The end of the turn in hand of a feature that ends: no run will find it any more to commit one.
+fn end_of_turn(feature: Option<&Feature>, to: Status) -> Option<Event> {
+    let turn = feature?.work.turn.as_ref()?;
+    let (claim, role) = (turn.claim.clone(), turn.role);
+    Some(Event::TurnEnded { claim, role, end: TurnEnd::cut_off(to, false) })
 }
 
 /// The refusal for a feature that is not there.

@@ -1,14 +1,15 @@
 //! A turn in hand whose phase is left: it stays until its end is committed, so that nothing it owes its session is lost.
 
 use crate::support::{
-    after, begins, decide, decide_work, ends, feature, finishes, id, question, request, worked,
+    START, after, begins, decide, decide_work, ends, feature, finishes, id, question, request, worked,
 };
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::lifecycle::{BeginTurn, Command};
-use aop_kernel::policy::HumanInput;
+use aop_kernel::lifecycle::{BeginTurn, Cancel, Command, expire_due};
+use aop_kernel::policy::{HumanInput, OnTimeout};
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_kernel::work::{PendingReply, TurnEnd, Work};
 use serde_json::{Value, json};
@@ -124,4 +125,27 @@ fn a_log_that_does_not_say_that_a_turn_stays_gives_the_state_it_gave() {
     let mut before = state;
     before.evolve(&serde_json::from_value(written).unwrap());
     assert_eq!((status(&before), &work(&before).turn), (Status::Qa, &None));
+}
+
+#[test]
+fn a_turn_in_hand_has_its_end_in_the_log_when_its_feature_ends() {
+    let building = begins(goes_to(feature(), Status::Building), Role::Builder, None);
+    let fails = HumanInput { on_timeout: OnTimeout::FailFeature, ..HumanInput::default() };
+    let asks = after(building.clone(), Tool::QuestionCreate, &question(json!({})), 1, fails);
+    let cancel = Command::Cancel(Cancel { feature_id: FeatureId::parse("a").unwrap() });
+    let cancelled = decide_work(&asks, cancel).unwrap();
+    let to = json!({"feature_id": "a", "to": "failed"});
+    let failed = decide(&building, Tool::FeatureTransition, &to, 0, HumanInput::default()).unwrap();
+    let expired = expire_due(&asks, Timestamp::from_millis(START + 3_600_000));
+    for (events, state) in
+        [(cancelled.events, cancelled.state), (failed.events, failed.state), (expired.events, expired.state)]
+    {
+        let names: Vec<&str> = events.iter().map(|stamped| stamped.event.name()).collect();
+        let ends = names.iter().filter(|name| **name == "turn.ended").count();
+        assert_eq!((ends, names.last()), (1, Some(&"feature.status_changed")), "{names:?}");
+        assert_eq!((status(&state), &work(&state).turn), (Status::Failed, &None), "{names:?}");
+        assert_eq!(work(&state).replies, [], "nobody is told anything any more: {names:?}");
+    }
+    let ended = decide(&feature(), Tool::FeatureTransition, &to, 0, HumanInput::default()).unwrap();
+    assert_eq!(ended.events.len(), 1, "where none is in hand, none ends: {:?}", ended.events);
 }

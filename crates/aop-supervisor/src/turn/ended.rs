@@ -145,11 +145,7 @@ impl Turn<'_> {
                 wait = self.wait(again);
                 self.failed(code, message, again, delivered)
             }
-            How::Left { to } => {
-                let code = ErrorCode::VersionConflict.as_str().to_owned();
-                let message = format!("it was cut off, and the feature went to {to}");
-                (TurnEnd::Error { code, message, delivered }, None)
-            }
+            How::Left { to } => (TurnEnd::cut_off(to, delivered), None),
         };
         crash_point("turn_judged");
         let failure = Failure::of(&end);

@@ -849,6 +849,7 @@ fn a_cancelled_feature_loses_its_engine_and_the_others_go_on() {
     let (code, _) = run.end();
     assert_eq!(code, Some(1), "one has failed");
     assert_eq!(project.feature("shop")["status"], "ready_to_merge");
+    assert_eq!(events(&project, "slow", "turn.ended").len(), 1, "and the log has the end of its turn");
     assert_nothing_left(&project);
 }
 

@@ -330,7 +330,7 @@ fn nothing_begins_where_nothing_may(log: &[Recorded]) {
     }
 }
 
-/// Whatever becomes of its feature meanwhile.
+/// Whatever becomes of its feature meanwhile, and if that is its end, before it.
 fn every_turn_ends_before_the_next_begins(log: &[Recorded]) {
     let mut in_hand = BTreeSet::new();
     for recorded in log {
@@ -339,6 +339,9 @@ fn every_turn_ends_before_the_next_begins(log: &[Recorded]) {
             Event::TurnBegan { .. } => assert!(in_hand.insert(id), "another has no end yet: {recorded:?}"),
             Event::TurnContinued { .. } => assert!(in_hand.contains(id), "it is over: {recorded:?}"),
             Event::TurnEnded { .. } => assert!(in_hand.remove(id), "it has an end: {recorded:?}"),
+            Event::StatusChanged { to, .. } if to.is_terminal() => {
+                assert!(!in_hand.contains(id), "its turn has no end: {recorded:?}");
+            }
             _ => {}
         }
     }
