@@ -43,9 +43,14 @@ pub enum Event {
         attempt: u32,
         reply_to: Option<QuestionId>,
     },
-    /// A turn that was cut off goes on under the same claim.
+    /// A turn that was cut off goes on under the same claim. `attempt`: where a person had its phase counted anew.
     #[serde(rename = "turn.continued")]
-    TurnContinued { claim: String, epoch: u64 },
+    TurnContinued {
+        claim: String,
+        epoch: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<u32>,
+    },
     /// A turn came to its end.
     #[serde(rename = "turn.ended")]
     TurnEnded { claim: String, role: Role, end: TurnEnd },

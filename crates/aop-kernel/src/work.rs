@@ -279,10 +279,11 @@ impl Feature {
                 self.role = Some(*role);
                 self.engine = Some(engine.clone());
             }
-            Event::TurnContinued { epoch, .. } => {
+            Event::TurnContinued { epoch, attempt, .. } => {
                 if let Some(turn) = &mut work.turn {
                     turn.epoch = *epoch;
                 }
+                work.attempt = attempt.unwrap_or(work.attempt);
             }
             Event::TurnEnded { role, end, .. } => work.turn_ended(*role, end),
             Event::CheckBegan { name, epoch, .. } => {

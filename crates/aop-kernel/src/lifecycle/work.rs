@@ -42,7 +42,12 @@ impl BeginTurn {
         let mut attempt = work.attempt;
         match &work.turn {
             Some(turn) if is_this(turn) && turn.epoch <= self.epoch => {
-                draft.emit(Event::TurnContinued { claim: self.claim.clone(), epoch: self.epoch });
+                // Sent on by a person, it is the first of what is counted from there. The counters of a phase that it has
+                // left are not its own.
+                let counted = (attempt == 0 && work.is_phase_of(self.role)).then_some(1);
+                attempt = counted.unwrap_or(attempt);
+                let claim = self.claim.clone();
+                draft.emit(Event::TurnContinued { claim, epoch: self.epoch, attempt: counted });
             }
             Some(turn) => {
                 return Err(moved_on(feature, &format!("the turn {} is under way", turn.claim)));

@@ -3,7 +3,7 @@
 use crate::support::{after, begins, decide_work, ends, feature, finishes, id as number, question, worked};
 use aop_kernel::event::Snapshot;
 use aop_kernel::ids::FeatureId;
-use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck, Merge, Retry};
+use aop_kernel::lifecycle::{BeginCheck, BeginTurn, Command, EndCheck, EndTurn, Merge, Outcome, Retry};
 use aop_kernel::policy::HumanInput;
 use aop_kernel::role::Role;
 use aop_kernel::status::Status;
@@ -40,6 +40,31 @@ fn what_a_person_has_blocked_stays_blocked_when_its_turn_ends_and_retry_goes_on_
     let error = TurnEnd::Error { code: "c".to_owned(), message: "m".to_owned(), delivered: true };
     let state = ends(state, error, Some(Status::Failed));
     assert_eq!(stands(&retried(state)), (Status::Planning, None), "it is tried again");
+}
+
+#[test]
+fn a_turn_that_goes_on_after_a_retry_is_the_first_attempt_that_is_counted_again() {
+    let begin = |epoch| {
+        let (claim, engine, role) = ("claim".to_owned(), "scripted".to_owned(), Role::Planner);
+        Command::BeginTurn(BeginTurn { feature_id: id(), claim, epoch, role, engine, reply_to: None })
+    };
+    let attempt = |outcome: &Outcome| {
+        (outcome.envelope.data()["attempt"].clone(), outcome.state.feature.as_ref().unwrap().work.attempt)
+    };
+    let state = retried(moved(begins(feature(), Role::Planner, None), Status::Blocked));
+    let goes_on = decide_work(&state, begin(2)).unwrap();
+    assert_eq!(attempt(&goes_on), (json!(1), 1));
+    let goes_on = decide_work(&goes_on.state, begin(3)).unwrap();
+    assert_eq!(attempt(&goes_on), (json!(1), 1), "cut off once more it is the same turn");
+    let error = TurnEnd::Error { code: "c".to_owned(), message: "m".to_owned(), delivered: true };
+    let end =
+        EndTurn { feature_id: id(), claim: "claim".into(), epoch: 3, end: error, notes: vec![], to: None };
+    let state = worked(goes_on.state, Command::EndTurn(Box::new(end)));
+    assert_eq!(
+        attempt(&decide_work(&state, begin(4)).unwrap()),
+        (json!(2), 2),
+        "and the next one is the next"
+    );
 }
 
 #[test]
