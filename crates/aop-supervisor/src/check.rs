@@ -3,12 +3,13 @@
 
 use crate::SURFACE;
 use crate::git::Git;
+use crate::note::count_unread;
 use crate::process::{Ending, run_shell};
 use crate::runner::{Context, Stop};
 use crate::unawaited;
 use aop_engine::process::agent_variables;
 use aop_kernel::feature::Feature;
-use aop_kernel::lifecycle::{BeginCheck, Command, EndCheck};
+use aop_kernel::lifecycle::{AppendLog, BeginCheck, Command, EndCheck, back_to_building};
 use aop_kernel::log::short;
 use aop_kernel::own::OwnOperation;
 use aop_kernel::status::Status;
@@ -89,11 +90,16 @@ async fn begin(context: &Context, feature: &Feature, name: CheckName, commit: &s
 
 async fn end(context: &Context, feature: &Feature, begun: Begun, report: CheckReport) -> Result<(), Stop> {
     context.place(&feature.id, Shelf::Results, report_key(feature), Some(json!(report))).await?;
+    let mut to = next_status(context, feature, &report);
+    let is_ready = matches!(to, Some((Status::ReadyToMerge, _)));
+    if let (Some((Status::ReadyToMerge, reason)), Some(unread)) = (&mut to, unread(context, feature).await?) {
+        reason.push_str(&format!("; {unread}, see `aop log --feature-id {}`", feature.id));
+    }
     let end = Command::EndCheck(EndCheck {
         feature_id: feature.id.clone(),
         name: report.name,
         epoch: begun.epoch,
-        to: next_status(context, feature, &report),
+        to,
         commit: report.commit,
         passed: report.passed,
         note: report.note,
@@ -101,7 +107,33 @@ async fn end(context: &Context, feature: &Feature, begun: Begun, report: CheckRe
     let id = OwnOperation::Check.id(format_args!("{}:end", begun.name))?;
     context.submit(runner_request(end, id, SURFACE)).await?;
     crash_point("check_ended");
+    if is_ready {
+        tell_unread(context, feature, &begun).await?;
+    }
     unawaited::forget(context, feature).await
+}
+
+/// That notes lie there which no turn has read.
+async fn unread(context: &Context, feature: &Feature) -> Result<Option<String>, Stop> {
+    let count = count_unread(context.store(), &feature.id).await?;
+    Ok(match count {
+        0 => None,
+        1 => Some("1 note was read by no turn".to_owned()),
+        count => Some(format!("{count} notes were read by no turn")),
+    })
+}
+
+/// No turn comes by itself any more, so the log says of notes that came too late for the last one how they are read all
+/// the same. It is looked again behind the commit: whoever leaves one after that is told by `aop send`.
+async fn tell_unread(context: &Context, feature: &Feature, begun: &Begun) -> Result<(), Stop> {
+    let Some(unread) = unread(context, feature).await? else { return Ok(()) };
+    let (feature_id, name) = (feature.id.clone(), &begun.name);
+    let back = back_to_building(&feature_id, feature.version, "unread");
+    let note = format!("{unread}; to have them read, send the feature back to its builder: `{back}`");
+    context.say(&feature_id, &note);
+    let command = Command::AppendLog(AppendLog { feature_id, note });
+    let id = OwnOperation::Check.id(format_args!("{name}:unread"))?;
+    context.submit(runner_request(command, id, SURFACE)).await.map(drop)
 }
 
 /// Where the feature goes: on, back to the builder, or to a person when the builder had its rounds.

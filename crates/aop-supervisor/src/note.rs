@@ -72,6 +72,12 @@ pub(crate) async fn notes_for(
     Ok(notes)
 }
 
+/// How many notes for a feature no turn has read, whoever they are for.
+pub(crate) async fn count_unread(store: &dyn Store, feature: &FeatureId) -> Result<usize, Refusal> {
+    let all = store.documents(Shelf::Notes, format!("{feature}/")).await?;
+    Ok(all.into_iter().filter(|(_, value)| serde_json::from_value::<Note>(value.clone()).is_ok()).count())
+}
+
 /// Takes away notes that a turn was given, all but what their senders were told.
 pub(crate) async fn forget_notes(store: &dyn Store, keys: &[String]) -> Result<(), Refusal> {
     for key in keys {

@@ -798,6 +798,45 @@ fn a_note_stays_until_a_turn_has_read_it() {
 }
 
 #[test]
+fn a_note_that_came_too_late_for_the_last_turn_is_told_where_its_feature_is_ready() {
+    // It comes during the checks, or behind the commit that ends them.
+    for late in [false, true] {
+        let project = workshop("checks: { full: ['until test -e ../../../go; do sleep 0.05; done'] }\n");
+        script(&project, "shop", &json!({"builder": [built(), built()], "qa": [pass(), pass()]}));
+        let slow = [("AOP_SLOW_AT", "check_ended"), ("AOP_SLOW_MS", "3000")];
+        let slow = if late { &slow[..] } else { &[] };
+        let mut run = Running::start_with(&project, &[&spec(&project, "shop")], slow);
+        run.until("the full checks", |line| line["type"] == "check.began" && line["name"] == "full");
+        let send = || project.run(&["send", "--feature-id", "shop", "Use a cart"]).data();
+        let go = || std::fs::write(project.path("go"), "").unwrap();
+        if late {
+            go();
+            while project.feature("shop")["status"] != "ready_to_merge" {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            send();
+        } else {
+            send();
+            go();
+        }
+        assert_eq!(run.end().0, Some(0));
+        let reason = project.feature("shop")["status_reason"].clone();
+        let is_told = reason.as_str().unwrap().contains("1 note was read by no turn, see `aop log");
+        assert_ne!(is_told, late, "{reason}");
+        let noted = events(&project, "shop", "feature.noted");
+        let told = noted.last().unwrap()["note"].as_str().unwrap();
+        assert!(told.starts_with("1 note was read by no turn; "), "{told}");
+        let back = told.split('`').nth(1).unwrap().replacen("aop", crate::support::binary(), 1);
+        let back = finish(std::process::Command::new("sh").args(["-c", &back]).current_dir(project.root()));
+        assert_eq!(back.code, Some(0), "{back:?}");
+        assert_eq!(Running::start(&project, &[]).end().0, Some(0));
+        let read = heard_by(&project, "builder").iter().filter(|text| text.contains("Use a cart")).count();
+        assert_eq!(read, 1, "late: {late}");
+        assert!(!project.feature("shop")["status_reason"].as_str().unwrap().contains("note"), "late: {late}");
+    }
+}
+
+#[test]
 fn a_turn_that_was_cut_off_has_its_notes_and_later_ones_wait_for_the_next() {
     let project = workshop("");
     script(&project, "shop", &json!({}));
