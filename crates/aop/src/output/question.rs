@@ -2,7 +2,7 @@
 
 use super::style::{bold, clean, cyan, dim, exact, green, red, yellow};
 use super::table::cut;
-use super::when::relative;
+use super::when::{ahead, relative};
 use aop_ask::Kind;
 use aop_kernel::log::in_words;
 use aop_kernel::question::{AnswerKind, Asked, Question, QuestionState, QuestionType, ResolutionMode};
@@ -119,7 +119,7 @@ fn headline(question: &Question) -> String {
     let blocking = (!asked.blocking).then(|| dim("non-blocking"));
     let by = dim(&format!("{} asked {}", asked.role, relative(question.created_at)));
     let until = question.expires_at.filter(|_| question.is_open());
-    let until = until.map(|at| dim(&format!("expires {}", relative(at))));
+    let until = until.map(|at| dim(&format!("expires {}", ahead(at))));
     let parts = feature.into_iter().chain([kind]).chain(blocking).chain([by]).chain(until);
     format!("{}\n{}", parts.collect::<Vec<_>>().join(&dim(" · ")), dim(question.id.as_str()))
 }

@@ -8,6 +8,19 @@ pub(crate) fn relative(at: Timestamp) -> String {
     describe(at.as_millis() - SystemClock.now().as_millis())
 }
 
+/// When a deadline is: "in 12 min", "in under a second", "now".
+pub(crate) fn ahead(at: Timestamp) -> String {
+    left(at.as_millis() - SystemClock.now().as_millis())
+}
+
+fn left(millis: i64) -> String {
+    match millis {
+        ..=0 => "now".to_owned(),
+        1..1_000 => "in under a second".to_owned(),
+        _ => describe(millis),
+    }
+}
+
 fn describe(millis: i64) -> String {
     let seconds = millis.unsigned_abs() / 1000;
     // To the nearest: what expires in a quarter of an hour does so a moment later too.
@@ -26,7 +39,21 @@ fn describe(millis: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::describe;
+    use super::{describe, left};
+
+    #[test]
+    fn a_deadline_is_never_said_to_be_over_before_it_is() {
+        for (millis, words) in [
+            (900_000, "in 15 min"),
+            (1_000, "in 1 s"),
+            (999, "in under a second"),
+            (1, "in under a second"),
+            (0, "now"),
+            (-7_000, "now"),
+        ] {
+            assert_eq!(left(millis), words, "{millis}");
+        }
+    }
 
     #[test]
     fn times_read_as_people_say_them() {

@@ -5,7 +5,7 @@ use crate::commands::status::coloured;
 use crate::output::live::AIRY;
 use crate::output::style::{bold, clean, cyan, dim, green, yellow};
 use crate::output::table::{Listed, and_more, cut, fit_into, seen, table, widths};
-use crate::output::when::relative;
+use crate::output::when::{ahead, relative};
 use crate::output::wrap::wrapped;
 use aop_kernel::feature::FeatureRecord;
 use aop_kernel::ids::FeatureId;
@@ -199,7 +199,7 @@ fn urgency(feature: &FeatureRecord) -> u8 {
 fn head(question: &Question, columns: usize) -> String {
     let kind = question.asked.question_type.as_str();
     let by = format!("{} asked {}", question.asked.role, relative(question.created_at));
-    let until = question.expires_at.map(|at| format!("expires {}", relative(at)));
+    let until = question.expires_at.map(|at| format!("expires {}", ahead(at)));
     let whole = until.as_ref().map_or_else(|| by.clone(), |until| format!("{by} · {until}"));
     let id = question.feature_id.as_str();
     if is_lone_feature(&question.feature_id) {
