@@ -162,7 +162,7 @@ async fn no_work(service: &Service, feature: &Feature) -> Result<Refusal, Refusa
             "the work on feature '{id}' is not on a branch {branch} here: it is in {folder} on {host}"
         ))
         .hint(format!(
-            "merge it there, or bring the branch here with `git fetch {} {branch}:{branch}`",
+            "merge it there, or bring the branch here with `git fetch {} refs/heads/{branch}:refs/heads/{branch}`",
             shown::word(format!("{host}:{folder}"))
         )),
     })

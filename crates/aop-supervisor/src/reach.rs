@@ -20,7 +20,7 @@ pub(crate) async fn refuse_reach(
         // It is recorded, by an earlier version: its branch gets what was to come, without that.
         format!(
             "no branch was moved; in a worktree of {branch}, `git merge {commit}`, `{take_away}` and commit; then `git merge \
-             {branch}` here and `aop merge --feature-id {id}`"
+             refs/heads/{branch}` here and `aop merge --feature-id {id}`"
         )
     } else {
         format!(

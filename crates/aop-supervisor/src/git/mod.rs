@@ -168,7 +168,7 @@ impl Git {
             None => GitError::Unusable {
                 message: format!("{strange}: it is of another project, or of an earlier one"),
                 hint: format!(
-                    "`git log HEAD..{branch}` shows what is on it and nowhere here; `git branch -m {branch} {branch}-old` moves it out of the way; then `aop retry --feature-id {feature}`"
+                    "`git log HEAD..{name}` shows what is on it and nowhere here; `git branch -m {branch} {branch}-old` moves it out of the way; then `aop retry --feature-id {feature}`"
                 ),
             },
         })

@@ -182,7 +182,8 @@ fn whereabouts(session: &Session, state: &Value) -> Result<String, Refusal> {
         let aop = elsewhere.as_ref().map_or("aop".to_owned(), |root| format!("aop --project {root}"));
         line("branch", &format!("aop/{id}"));
         line("worktree", &format!(".aop/worktrees/{id}"));
-        line("review:", &bold(&format!("{git} diff HEAD...aop/{id}")));
+        // Its short name would be a tag, where one is called the same.
+        line("review:", &bold(&format!("{git} diff HEAD...refs/heads/aop/{id}")));
         if state["status"] == "ready_to_merge" {
             line("then:", &bold(&format!("{aop} merge --feature-id {id}")));
         }

@@ -411,6 +411,20 @@ fn what_brings_a_branch_here_is_the_branch_also_beside_a_tag_of_its_name() {
 }
 
 #[test]
+fn what_shows_a_strange_branch_shows_the_branch_also_beside_a_tag_of_its_name() {
+    let project = workshop("");
+    git(&project, &["tag", "aop/shop"]);
+    git(&project, &["switch", "--quiet", "-c", "aop/shop"]);
+    commit_file(&project, "strange.txt");
+    git(&project, &["switch", "--quiet", "main"]);
+    project.create_feature("shop");
+    assert_eq!(Running::start(&project, &["--exit-when-parked"]).end().0, Some(3));
+    let reason = project.feature("shop")["status_reason"].clone();
+    let ran = typed(&project, &reason, &project);
+    assert!(ran.stdout.contains("commit "), "{reason}: {ran:?}");
+}
+
+#[test]
 fn a_merge_into_a_name_that_an_earlier_version_wrote_for_a_branch_beside_a_tag_is_finished_on_the_branch() {
     let project = ready(&["shop"]);
     // That is what it wrote; here it is a branch, as long as there is one that is called so.

@@ -780,6 +780,7 @@ fn a_feature_shows_where_its_work_is_and_how_it_is_looked_at_and_merged() {
         assert!(text.lines().any(|shown| shown == line), "{line}: {text}");
     }
     let command = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned();
+    crate::run_support::git(&project, &["tag", "aop/shop", "main"]);
     let diff = finish(&mut on_terminal(&project, &format!("{} | cat", command("review: ")))).stdout;
     assert!(diff.contains("+work"), "{diff}");
     let elsewhere = format!("cd /; {} --project {} features show shop", binary(), project.root().display());
