@@ -86,10 +86,26 @@ impl WhichFeature {
         let envelope = session.submit(command.request(&session.caller, feature_id, operation, SURFACE)?)?;
         let text = match command {
             OperatorCommand::Cancel => {
-                format!("{} is cancelled (status failed); its history stays.", bold(&self.feature_id))
+                let id = bold(&self.feature_id);
+                format!("{id} is cancelled (status failed); its history stays.{}", self.left(&session))
             }
             OperatorCommand::Retry => runners::way_of(&session, &envelope.data(), "status"),
         };
         Ok(Reply::ok(envelope, text))
+    }
+
+    /// What a cancelled feature leaves in the repository, and how that is removed. Git refuses where something is not
+    /// committed, and `aop` does not do it by itself: an engine may still be about to end there.
+    fn left(&self, session: &Session) -> String {
+        let id = &self.feature_id;
+        let place = format!(".aop/worktrees/{id}");
+        if !session.project.root.join(&place).join(".git").exists() {
+            return String::new();
+        }
+        let git = session.project.elsewhere().map_or("git".to_owned(), |root| format!("git -C {root}"));
+        format!(
+            "\nIts worktree {place} and its branch aop/{id} stay, too. A worktree in which all is committed is removed with\n  {}",
+            bold(&format!("{git} worktree remove {place}"))
+        )
     }
 }

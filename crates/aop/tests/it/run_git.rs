@@ -2,6 +2,7 @@
 
 use crate::run_support::{Running, ask, built, events, git, pass, plan, script, workshop};
 use crate::support::{Project, finish};
+use crate::terminal::screen;
 use serde_json::{Value, json};
 
 fn spec(project: &Project, name: &str) -> String {
@@ -422,6 +423,21 @@ fn what_shows_a_strange_branch_shows_the_branch_also_beside_a_tag_of_its_name() 
     let reason = project.feature("shop")["status_reason"].clone();
     let ran = typed(&project, &reason, &project);
     assert!(ran.stdout.contains("commit "), "{reason}: {ran:?}");
+}
+
+#[test]
+fn what_removes_the_worktree_of_a_cancelled_feature_is_said_and_leaves_what_is_not_committed() {
+    let (project, _) = parked();
+    let said = screen(&project, "cancel --feature-id shop");
+    let command = said.lines().last().unwrap().trim().to_owned();
+    let typed =
+        || finish(std::process::Command::new("sh").args(["-c", &command]).current_dir(project.root()));
+    std::fs::write(project.path(".aop/worktrees/shop/new.txt"), "new").unwrap();
+    assert_ne!(typed().code, Some(0), "{said}");
+    std::fs::remove_file(project.path(".aop/worktrees/shop/new.txt")).unwrap();
+    assert_eq!(typed().code, Some(0), "{said}");
+    assert!(!project.path(".aop/worktrees/shop").exists());
+    head(&project, "aop/shop");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// Runs a command on a terminal without colour, of which nobody says how wide it is, and gives the screen.
-fn screen(project: &Project, args: &str) -> String {
+pub(crate) fn screen(project: &Project, args: &str) -> String {
     shown(project, &format!("{} {args}", binary()))
 }
 
