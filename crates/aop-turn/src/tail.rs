@@ -3,7 +3,9 @@
 //! Counts: the whole message, bare or in one fence; an object that begins at a line start outside any fence
 //! and runs to the end; a closed fence at the end that holds one object and is labelled `json` or nothing.
 //! Does not count: an object in the middle of a line, in a quotation, in an indented block, in a fence of
-//! another language, in a fence within a fence, in a fence that is never closed, or with words after it.
+//! another language, in a fence within a fence, in a fence that is never closed, or with words after it. Behind a fence
+//! that is never closed nobody can tell whether the object is meant or shown. Taken for prose it costs a person a reply;
+//! an example that is taken for the result would send the feature on with work that nobody did.
 
 use aop_ask::json::{DUPLICATE_KEY, read, read_plainly};
 use serde_json::value::RawValue;

@@ -272,6 +272,25 @@ mod decision_policy {
     }
 
     #[test]
+    fn what_stands_in_a_code_block_that_is_never_closed_is_no_result_and_no_ask() {
+        let ask = "{\"outcome\":\"ask_user\",\"interaction\":{\"interaction_id\":1,\"prompt\":\"Which?\"}}";
+        for object in [FINAL, ask] {
+            for text in [
+                format!("Done.\n```json\n{object}"),
+                format!("I wrote:\n```rust\nfn main() {{}}\n\n{object}"),
+                format!("I wrote:\n~~~\nfn main() {{}}\n```\n{object}"),
+                format!("I wrote:\n```rust\nfn main() {{}}\n\n```json\n{object}\n```"),
+            ] {
+                let verdict =
+                    interactive().report().judge(Engine::ClaudeCode, &turn(Engine::ClaudeCode, &text));
+                assert_eq!(protocol(&verdict)["interaction"]["prompt"], text);
+                let verdict = auto().judge(Engine::ClaudeCode, &turn(Engine::ClaudeCode, &text));
+                assert_eq!(protocol(&verdict)["error"]["code"], "AUTO_COMPLETION_EVIDENCE_MISSING", "{text}");
+            }
+        }
+    }
+
+    #[test]
     fn soft_evidence_completes_with_a_warning() {
         for &engine in Engine::ALL {
             let transcript = turn(engine, "{\"summary\": \"x\"}");
