@@ -5,7 +5,7 @@ use super::ask::{Ask, Item, Mode, Nav, Role, Said};
 use super::joined;
 use super::route::{self, Node};
 use super::surface::{Multi, Surface};
-use super::wording::{self, Names};
+use super::wording::{self, Labels, Names};
 use crate::answer::AnswerValue;
 use crate::is_blank;
 use crate::spec::{Kind, Question};
@@ -61,7 +61,8 @@ impl Walk {
 
     /// The native question at this point.
     pub(crate) fn ask<'a>(&self, index: usize, question: &'a Question, surface: &Surface) -> Ask<'a> {
-        let mut names = Names::new(question);
+        let labels = Labels::of(question);
+        let mut names = Names::new(&labels);
         let mut lines = vec![question.question().to_owned()];
         lines.extend(self.note.clone());
         if !self.picked.is_empty() {
@@ -288,11 +289,7 @@ fn several_at_once(question: &Question, surface: &Surface) -> bool {
 
 /// Options and routes as items. What is recommended comes first where all options stand together.
 pub(crate) fn items(question: &Question, nodes: &[Node], names: &mut Names<'_>, flat: bool) -> Vec<Item> {
-    let recommended: HashSet<&str> = match question.default() {
-        Some(AnswerValue::One(label)) => HashSet::from([label.as_str()]),
-        Some(AnswerValue::Many(labels)) => labels.iter().map(String::as_str).collect(),
-        None => HashSet::new(),
-    };
+    let recommended = &names.labels.recommended;
     let mut items: Vec<Item> = nodes
         .iter()
         .enumerate()
@@ -309,7 +306,7 @@ pub(crate) fn items(question: &Question, nodes: &[Node], names: &mut Names<'_>, 
             }
             Node::Group { .. } => Item {
                 label: names.give(&wording::route_label(question, node)),
-                description: wording::route_description(question, node, &recommended),
+                description: wording::route_description(question, node, recommended),
                 preview: None,
                 role: Role::Route(child),
             },

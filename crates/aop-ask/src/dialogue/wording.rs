@@ -2,6 +2,7 @@
 
 use super::ask::Nav;
 use super::route::Node;
+use crate::answer::AnswerValue;
 use crate::spec::Question;
 use std::collections::HashSet;
 
@@ -14,22 +15,41 @@ pub const RECOMMENDED: &str = "Recommended. ";
 /// What marks a label of ours where an option has the same.
 pub(crate) const SUFFIX: &str = " (aop)";
 
-/// Makes labels of our own that no label of the spec equals.
+/// A question, and what its labels are looked up in for all of its steps.
+pub(crate) struct Labels<'a> {
+    pub(crate) question: &'a Question,
+    all: HashSet<&'a str>,
+    /// Those that the default names.
+    pub(crate) recommended: HashSet<&'a str>,
+}
+
+impl<'a> Labels<'a> {
+    pub(crate) fn of(question: &'a Question) -> Self {
+        let recommended = match question.default() {
+            Some(AnswerValue::One(label)) => HashSet::from([label.as_str()]),
+            Some(AnswerValue::Many(labels)) => labels.iter().map(String::as_str).collect(),
+            None => HashSet::new(),
+        };
+        let all = question.options().iter().map(|option| option.label()).collect();
+        Labels { question, all, recommended }
+    }
+}
+
+/// Makes labels of our own for one step that no label of the spec equals.
 pub(crate) struct Names<'a> {
-    taken: HashSet<&'a str>,
+    pub(crate) labels: &'a Labels<'a>,
     given: HashSet<String>,
 }
 
 impl<'a> Names<'a> {
-    pub(crate) fn new(question: &'a Question) -> Self {
-        let taken = question.options().iter().map(|option| option.label()).collect();
-        Names { taken, given: HashSet::new() }
+    pub(crate) fn new(labels: &'a Labels<'a>) -> Self {
+        Names { labels, given: HashSet::new() }
     }
 
     /// The wish itself, or with the suffix ` (aop)` where it is taken.
     pub(crate) fn give(&mut self, wish: &str) -> String {
         let mut name = wish.to_owned();
-        while self.taken.contains(name.as_str()) || self.given.contains(&name) {
+        while self.labels.all.contains(name.as_str()) || self.given.contains(&name) {
             name.push_str(SUFFIX);
         }
         self.given.insert(name.clone());

@@ -9,13 +9,13 @@ use crate::dialogue::OnEscape;
 use crate::dialogue::ask::{Nav, Role};
 use crate::dialogue::route::{Node, tree};
 use crate::dialogue::walk;
-use crate::dialogue::wording::{self, Names};
+use crate::dialogue::wording::{self, Labels, Names};
 use crate::import;
 use crate::spec::{Kind, Question, QuestionSpec};
 use crate::violation::Violation;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// What the document says about itself, and how its steps behave.
 #[derive(Debug, Clone)]
@@ -81,7 +81,8 @@ fn one_input(value: &Value) -> Result<QuestionSpec, Vec<Violation>> {
 /// # Errors
 /// The plan or the outcome breaks a rule; in particular, nothing but free text was asked.
 pub fn compile(specs: &[QuestionSpec], plan: &Plan) -> Result<Compiled, Vec<Violation>> {
-    let mut maker = Maker { plan, ids: HashSet::new(), steps: Vec::new(), prompts: Vec::new() };
+    let mut maker =
+        Maker { plan, ids: HashSet::new(), counts: HashMap::new(), steps: Vec::new(), prompts: Vec::new() };
     let mut warnings = Vec::new();
     let mut questions = Vec::new();
     for (number, spec) in specs.iter().enumerate() {
@@ -126,19 +127,23 @@ pub fn compile(specs: &[QuestionSpec], plan: &Plan) -> Result<Compiled, Vec<Viol
 struct Maker<'a> {
     plan: &'a Plan,
     ids: HashSet<String>,
+    /// The last number given to an id that was wished for several times.
+    counts: HashMap<String, usize>,
     steps: Vec<PromptStep>,
     prompts: Vec<SourcePrompt>,
 }
 
 impl Maker<'_> {
     fn unique(&mut self, wish: &str) -> String {
-        let mut id = if wish == END { "end_question".to_owned() } else { wish.to_owned() };
-        let base = id.clone();
-        let mut count = 1;
+        let base = if wish == END { "end_question" } else { wish };
+        let mut id = base.to_owned();
+        // Those before are taken: there may be thousands of questions with one id.
+        let mut count = self.counts.get(base).copied().unwrap_or(1);
         while !self.ids.insert(id.clone()) {
             count += 1;
             id = format!("{base}_{count}");
         }
+        self.counts.insert(base.to_owned(), count);
         id
     }
 
@@ -150,9 +155,10 @@ impl Maker<'_> {
         let more = if multi && members.len() > 1 { Some(self.unique(&format!("{id}_more"))) } else { None };
         let picked = more.as_deref().unwrap_or(after).to_owned();
         let nodes = tree(question.options(), &members, MAX_OPTIONS);
-        self.step(question, id, &nodes, None, &picked, after);
+        let labels = &Labels::of(question);
+        self.step(labels, id, &nodes, None, &picked, after);
         if let Some(more) = more {
-            self.more(question, &more, id, after);
+            self.more(labels, &more, id, after);
         }
         let routed = members.len() > MAX_OPTIONS;
         self.prompts.push(SourcePrompt {
@@ -168,14 +174,14 @@ impl Maker<'_> {
     /// One step for `nodes`, and below it the steps that its routes lead to.
     fn step(
         &mut self,
-        question: &Question,
+        labels: &Labels<'_>,
         id: &str,
         nodes: &[Node],
         within: Option<&str>,
         picked: &str,
         after: &str,
     ) {
-        let mut names = Names::new(question);
+        let (question, mut names) = (labels.question, Names::new(labels));
         let mut options = Vec::new();
         let mut next = Vec::new();
         let mut below = Vec::new();
@@ -211,13 +217,13 @@ impl Maker<'_> {
         };
         self.push(id, intent, text, options, next);
         for (id, children, label) in below {
-            self.step(question, &id, children, Some(&label), picked, after);
+            self.step(labels, &id, children, Some(&label), picked, after);
         }
     }
 
     /// "Add another?" after each pick.
-    fn more(&mut self, question: &Question, id: &str, again: &str, after: &str) {
-        let mut names = Names::new(question);
+    fn more(&mut self, labels: &Labels<'_>, id: &str, again: &str, after: &str) {
+        let (question, mut names) = (labels.question, Names::new(labels));
         let (mut options, mut next) = (Vec::new(), Vec::new());
         for (nav, target) in [(Nav::AddAnother, again), (Nav::Done, after)] {
             let label = names.give(nav.label());

@@ -191,7 +191,8 @@ fn repeated(
         return;
     }
     let mapped = mapped(prompt, places);
-    let is_pick = |step: &usize| mapped.contains(step) && nodes[*step].picks;
+    let own: HashSet<usize> = mapped.iter().copied().collect();
+    let is_pick = |step: &usize| own.contains(step) && nodes[*step].picks;
     let leads_on = |node: &Node<'_>, label: &str| {
         let ways = node.next.iter().filter(|way| way.answer == label);
         ways.filter_map(|way| places.get(way.target)).any(is_pick)

@@ -6,6 +6,7 @@ use crate::output::style::{bold, clean, cyan};
 use aop_ask::{Dialogue, Options, QuestionSpec, Step, Target};
 use aop_kernel::Envelope;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// All targets, one below the other.
@@ -24,11 +25,22 @@ pub(super) fn reply(spec: &QuestionSpec) -> Reply {
 /// Between two calls of one tool.
 const THEN: &str = "\n… then\n\n";
 
+/// No tool that asks with cards takes more questions in one call.
+const MOST: usize = 4;
+
 fn draw(spec: &QuestionSpec, target: Target) -> String {
     let mut calls = Vec::new();
     let mut left = spec.to_json();
-    // The questions that one call leaves are a spec of their own, until there are none.
-    while let Ok(spec) = QuestionSpec::from_json(&left) {
+    let questions = left["questions"].take();
+    let mut questions = questions.as_array().map_or(&[][..], Vec::as_slice);
+    // The questions that one call leaves are a spec of their own, until there are none; as many of them as a call may take.
+    let most = match target {
+        Target::ClaudeCode | Target::Codex | Target::Terminal => MOST,
+        Target::StrictText | Target::Elicitation => usize::MAX,
+    };
+    while !questions.is_empty() {
+        left["questions"] = questions.iter().take(most).cloned().collect();
+        let Ok(spec) = QuestionSpec::from_json(&left) else { break };
         let dialogue = match Dialogue::start(spec, target, Options::default()) {
             Ok(dialogue) => dialogue,
             Err(violation) => return format!("not asked here: {}", violation.message),
@@ -44,8 +56,7 @@ fn draw(spec: &QuestionSpec, target: Target) -> String {
             Target::Terminal => (card(input), 1),
         };
         calls.push(drawn);
-        let questions = left["questions"].as_array().into_iter().flatten();
-        left["questions"] = questions.skip(count).cloned().collect();
+        questions = questions.get(count..).unwrap_or_default();
     }
     clean(&calls.join(THEN))
 }
@@ -78,14 +89,14 @@ fn line(many: bool, label: Option<&str>, description: Option<&str>) -> String {
 /// The fields of an elicitation.
 fn form(input: &Value) -> String {
     let mut drawn = format!("{}\n", input["message"].as_str().unwrap_or_default());
-    let required: Vec<&str> = input["requestedSchema"]["required"]
+    let required: HashSet<&str> = input["requestedSchema"]["required"]
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
         .collect();
     for (id, field) in input["requestedSchema"]["properties"].as_object().into_iter().flatten() {
-        let star = if required.contains(&id.as_str()) { " *" } else { "" };
+        let star = if required.contains(id.as_str()) { " *" } else { "" };
         let title = field["title"].as_str().unwrap_or(id);
         let _ = writeln!(drawn, "{title}{star}: {}", field["description"].as_str().unwrap_or_default());
         let many = field["type"] == "array";
@@ -107,6 +118,24 @@ fn frame(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_of_questions_are_drawn_call_by_call_without_reading_all_of_them_for_each_call() {
+        let question = |n: usize| {
+            json!({"id": format!("q{n}"), "header": "H", "question": format!("Question {n}?"),
+                "kind": "single_choice", "required": true,
+                "options": [{"label": "A", "description": "a"}, {"label": "B", "description": "b"}]})
+        };
+        let questions: Vec<Value> = (0..6_000).map(question).collect();
+        let spec = json!({"version": 1, "topic": "t", "questions": questions});
+        let spec = QuestionSpec::from_json(&spec).unwrap();
+        let began = std::time::Instant::now();
+        for target in Target::ALL {
+            assert_eq!(draw(&spec, target).matches("Question ").count(), 6_000, "{target:?}");
+        }
+        // It took minutes.
+        assert!(began.elapsed().as_secs() < 30, "{:?}", began.elapsed());
+    }
 
     #[test]
     fn a_preview_draws_every_question_also_where_a_tool_needs_several_calls() {
