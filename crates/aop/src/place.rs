@@ -52,6 +52,11 @@ impl Place {
         }
     }
 
+    /// Whether the place is known although the settings cannot be read.
+    pub(crate) fn is_known_without_settings(dir: &Path) -> bool {
+        variable(VARIABLE).is_some() || recorded(dir).is_none()
+    }
+
     /// The place of this choice, for a project folder.
     pub(crate) fn chosen(dir: &Path, choice: &StoreChoice) -> Result<Self, Refusal> {
         let StoreChoice::Postgres(address) = choice else { return Ok(Place::Sqlite(dir.to_owned())) };

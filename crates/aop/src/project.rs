@@ -34,7 +34,18 @@ pub(crate) struct Project {
 impl Project {
     /// Finds the project and reads its settings. Writes nothing.
     pub(crate) fn find(global: &Global) -> Result<Self, Refusal> {
-        let root = match &global.project {
+        Project::at(Project::find_root(global)?)
+    }
+
+    /// The project with this root, and its settings.
+    pub(crate) fn at(root: PathBuf) -> Result<Self, Refusal> {
+        let config = Config::load(&root.join("aop.yaml"))?;
+        Ok(Project { root, config })
+    }
+
+    /// Where the project is.
+    pub(crate) fn find_root(global: &Global) -> Result<PathBuf, Refusal> {
+        Ok(match &global.project {
             // Only `aop mcp install` takes it without a folder.
             Some(root) if root.as_os_str() == NO_FOLDER => return Err(no_folder()),
             Some(root) if root.join(AOP_DIR).is_dir() => root.clone(),
@@ -49,9 +60,7 @@ impl Project {
                     ))
                 })?
             }
-        };
-        let config = Config::load(&root.join("aop.yaml"))?;
-        Ok(Project { root, config })
+        })
     }
 
     /// The root of the project that this folder is in.

@@ -1,7 +1,7 @@
 //! `aop doctor`: is everything as it should be? `--repair` rebuilds the files from the store.
 
 use crate::cli::Global;
-use crate::config::Switch;
+use crate::config::{Config, Switch};
 use crate::output::style::{green, red, yellow};
 use crate::output::{CommandResult, Reply};
 use crate::place::Place;
@@ -15,7 +15,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use serde::Serialize;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Check the project: settings, store, log, files, and what a run needs
 #[derive(Debug, clap::Args)]
@@ -51,6 +51,14 @@ impl Check {
     fn bad(name: &'static str, message: impl Into<String>) -> Self {
         Check { ok: false, ..Check::good(name, message) }
     }
+
+    fn refused(name: &'static str, refusal: &Refusal) -> Self {
+        Check::bad(name, format!("{} ({})", refusal.message, refusal.hint))
+    }
+
+    fn unseen(name: &'static str) -> Self {
+        Check::doubtful(name, "not looked at: that depends on the settings")
+    }
 }
 
 /// What `aop run` would miss in this project, in sentences.
@@ -61,25 +69,26 @@ pub(super) fn missing(session: &Session) -> Result<Vec<String>, Refusal> {
 
 /// Looks at everything; exit code 1 when something is wrong.
 pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
-    let project = Project::find(global)?;
-    let has = |name: &str| project.root.join(name).exists();
-    let settings = if has("aop.yaml") {
-        Check::good("settings", "aop.yaml is valid")
-    } else if has("aop.yml") {
-        Check::doubtful("settings", "aop.yml is not read, so the defaults apply: `mv aop.yml aop.yaml`")
-    } else {
-        Check::good("settings", "there is no aop.yaml, so the defaults apply")
-    };
-    let mut checks = vec![Check::good("project", format!("{}", project.root.display())), settings];
-    match project.open() {
-        Ok(session) => {
-            checks.push(store(&session));
-            checks.push(log(&session)?);
-            checks.push(files(&session, args.repair)?);
-            checks.push(repository(&session));
-            checks.push(engines(&session)?);
+    let root = Project::find_root(global)?;
+    let mut checks = vec![Check::good("project", format!("{}", root.display()))];
+    match Project::at(root.clone()) {
+        Ok(project) => {
+            checks.push(settings(&root));
+            match project.open() {
+                Ok(session) => {
+                    checks.push(store(&session));
+                    checks.push(log(&session)?);
+                    checks.push(files(&session, args.repair)?);
+                    checks.push(repository(&session));
+                    checks.push(engines(&session)?);
+                }
+                Err(refusal) => checks.push(Check::refused("store", &refusal)),
+            }
         }
-        Err(refusal) => checks.push(Check::bad("store", format!("{} ({})", refusal.message, refusal.hint))),
+        Err(refusal) => {
+            checks.push(Check::refused("settings", &refusal));
+            without_settings(root, &mut checks)?;
+        }
     }
     let healthy = checks.iter().all(|check| check.ok);
     let lines: Vec<String> = checks
@@ -101,6 +110,32 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> CommandResult {
     let text = format!("{}\n\n{closing}", lines.join("\n"));
     let envelope = Envelope::success(&json!({"healthy": healthy, "checks": checks}));
     Ok(Reply::ok(envelope, text).exit(u8::from(!healthy)))
+}
+
+fn settings(root: &Path) -> Check {
+    const NAME: &str = "settings";
+    if root.join("aop.yaml").exists() {
+        Check::good(NAME, "aop.yaml is valid")
+    } else if root.join("aop.yml").exists() {
+        Check::doubtful(NAME, "aop.yml is not read, so the defaults apply: `mv aop.yml aop.yaml`")
+    } else {
+        Check::good(NAME, "there is no aop.yaml, so the defaults apply")
+    }
+}
+
+/// What can be looked at while nobody knows what the settings say: a line that is wrong in them must not hide what else is.
+fn without_settings(root: PathBuf, checks: &mut Vec<Check>) -> Result<(), Refusal> {
+    let project = Project { root: root.clone(), config: Config::default() };
+    let is_known = Place::is_known_without_settings(&project.dir());
+    match is_known.then(|| project.open()) {
+        Some(Ok(session)) => {
+            checks.extend([store(&session), log(&session)?, Check::unseen("files"), repository(&session)]);
+        }
+        Some(Err(refusal)) => checks.extend([Check::refused("store", &refusal), repository_alone(&root)?]),
+        None => checks.extend([Check::unseen("store"), repository_alone(&root)?]),
+    }
+    checks.push(Check::unseen("engines"));
+    Ok(())
 }
 
 /// Whether what opens for reading takes writes too.
@@ -161,16 +196,7 @@ fn files(session: &Session, repair: bool) -> Result<Check, Refusal> {
 
 /// Whether there is a commit that features can branch off, their worktrees can be worked in, and their merges are whole.
 fn repository(session: &Session) -> Check {
-    const NAME: &str = "git";
-    let git = Git::new(&session.project.root);
-    let look = async {
-        git.check_repository().await?;
-        git.worktrees_in_doubt().await
-    };
-    let found = session.wait(look).unwrap_or_else(|error| vec![error]);
-    let told = found.into_iter().map(Refusal::from);
-    let mut told: Vec<String> =
-        told.map(|refusal| format!("{}; {}", refusal.message, refusal.hint)).collect();
+    let mut told = session.wait(doubts_of_git(&session.project.root));
     let unfinished = unfinished_merges(&session.service, &session.project.root);
     let unfinished = session.wait(unfinished).unwrap_or_default();
     told.extend(unfinished.iter().map(|id| {
@@ -178,11 +204,36 @@ fn repository(session: &Session) -> Check {
             "feature '{id}' is merged, and its branch does not have it yet: `aop merge --feature-id {id}` finishes it"
         )
     }));
-    match (unfinished.is_empty(), told.is_empty()) {
-        (false, _) => Check::bad(NAME, told.join("; ")),
-        (true, false) => Check::doubtful(NAME, told.join("; ")),
-        (true, true) => Check::good(NAME, "features can branch off the last commit"),
+    if unfinished.is_empty() { in_git(&told) } else { Check::bad(GIT, told.join("; ")) }
+}
+
+/// The same as far as it can be told without the store.
+fn repository_alone(root: &Path) -> Result<Check, Refusal> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime
+        .map_err(|error| Refusal::new(ErrorCode::Internal, format!("the runtime did not start: {error}")))?;
+    Ok(in_git(&runtime.block_on(doubts_of_git(root))))
+}
+
+const GIT: &str = "git";
+
+fn in_git(told: &[String]) -> Check {
+    match told {
+        [] => Check::good(GIT, "features can branch off the last commit"),
+        told => Check::doubtful(GIT, told.join("; ")),
     }
+}
+
+/// What a run could not do in the repository, in words.
+async fn doubts_of_git(root: &Path) -> Vec<String> {
+    let git = Git::new(root);
+    let look = async {
+        git.check_repository().await?;
+        git.worktrees_in_doubt().await
+    };
+    let found = look.await.unwrap_or_else(|error| vec![error]);
+    let told = found.into_iter().map(Refusal::from);
+    told.map(|refusal| format!("{}; {}", refusal.message, refusal.hint)).collect()
 }
 
 /// Whether the agent programs of the settings are installed.

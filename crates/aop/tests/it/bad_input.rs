@@ -123,6 +123,36 @@ fn a_whole_number_that_cannot_be_kept_exactly_is_refused_at_every_door() {
 }
 
 #[test]
+fn a_mistake_in_the_settings_is_a_row_of_doctor_and_hides_no_other() {
+    let project = Project::with_feature();
+    project.ask("op-1");
+    std::fs::write(project.path("aop.yaml"), "store: sqlite\nrun:\n  max_parallel: many\n").unwrap();
+    for args in [&["doctor"][..], &["doctor", "--repair"]] {
+        let doctor = project.run(args);
+        assert_eq!(doctor.code, Some(1), "{doctor:?}");
+        let data = doctor.envelope()["data"].clone();
+        let checks = data["checks"].as_array().unwrap();
+        let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["project", "settings", "store", "log", "files", "git", "engines"]);
+        assert_eq!((&data["healthy"], &checks[1]["ok"]), (&json!(false), &json!(false)));
+        let told = checks[1]["message"].as_str().unwrap();
+        assert!(told.contains("aop.yaml:3: ") && told.contains("many"), "{told}");
+        for (at, looked_at) in [(2, true), (3, true), (4, false), (5, true), (6, false)] {
+            let told = checks[at]["message"].as_str().unwrap();
+            assert_eq!(!told.contains("not looked at"), looked_at, "{told}");
+        }
+    }
+    std::fs::remove_file(project.path(".aop/aop.db")).unwrap();
+    let checks = project.run(&["doctor"]).envelope()["data"]["checks"].clone();
+    assert!(checks[2]["message"].as_str().unwrap().contains("aop.db is gone"), "{checks}");
+    // The folder shows a project on a server, and only the settings know which.
+    std::fs::write(project.path(".aop/project"), "shop\n").unwrap();
+    let checks = project.run(&["doctor"]).envelope()["data"]["checks"].clone();
+    let told = |at: usize| checks[at]["message"].as_str().unwrap();
+    assert!(told(2).contains("not looked at") && told(3).contains("is not a git repository"), "{checks}");
+}
+
+#[test]
 fn doctor_names_what_of_the_store_cannot_be_written() {
     let project = Project::with_feature();
     let file = project.path(".aop/aop.db");
