@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 pub(super) fn write_atomically(root: &Path, path: &Path, content: &[u8]) -> Result<(), ProjectionError> {
     let failed = |cause| ProjectionError::File { path: path.to_owned(), cause };
     let parent = path.parent().unwrap_or(Path::new("."));
-    refuse_links(root, parent)?;
+    check_folders(root, parent)?;
     make_folder(parent).map_err(failed)?;
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let temporary = parent.join(format!(".{name}.tmp"));
-    write_anew(&temporary, content).and_then(|()| fs::rename(&temporary, path)).map_err(|cause| {
+    write_anew(&temporary, content).and_then(|()| put(&temporary, path)).map_err(|cause| {
         // A piece of a file that cannot be put in its place is of use to nobody.
         let _ = fs::remove_file(&temporary);
         failed(cause)
@@ -26,7 +26,7 @@ pub(super) fn write_atomically(root: &Path, path: &Path, content: &[u8]) -> Resu
 
 /// Takes a file away; one that is not there is away already.
 pub(super) fn remove(path: &Path) -> Result<(), ProjectionError> {
-    match fs::remove_file(path) {
+    match take_away(path) {
         Err(cause) if cause.kind() != ErrorKind::NotFound => {
             Err(ProjectionError::File { path: path.to_owned(), cause })
         }
@@ -34,23 +34,59 @@ pub(super) fn remove(path: &Path) -> Result<(), ProjectionError> {
     }
 }
 
-/// What is written in a folder that is a link lands wherever it leads.
-fn refuse_links(root: &Path, folder: &Path) -> Result<(), ProjectionError> {
-    let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
-    match folder.ancestors().take_while(|folder| *folder != root).find(is_link) {
-        None => Ok(()),
-        Some(link) => {
-            let cause = std::io::Error::other("it is a symbolic link; put a folder in its place");
-            Err(ProjectionError::File { path: link.to_owned(), cause })
+/// Puts a file in its place.
+fn put(temporary: &Path, path: &Path) -> std::io::Result<()> {
+    match fs::rename(temporary, path) {
+        Err(cause) if cause.kind() == ErrorKind::IsADirectory => {
+            clear(path)?;
+            fs::rename(temporary, path)
         }
+        put => put,
     }
+}
+
+fn take_away(path: &Path) -> std::io::Result<()> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() == ErrorKind::IsADirectory => clear(path),
+        taken => taken,
+    }
+}
+
+/// Takes a folder away that is in the place of a file, when it is empty; what is in it may be somebody's.
+fn clear(path: &Path) -> std::io::Result<()> {
+    fs::remove_dir(path).map_err(|cause| {
+        if cause.kind() != ErrorKind::DirectoryNotEmpty {
+            return cause;
+        }
+        let name = path.file_name().unwrap_or_default().display();
+        let what = format!(
+            "{name} is a folder with something in it, and a file belongs there; move it away, then `aop doctor --repair`"
+        );
+        std::io::Error::other(what)
+    })
+}
+
+/// What is written in a folder that is a link lands wherever it leads, and nothing is written below what is no folder.
+fn check_folders(root: &Path, folder: &Path) -> Result<(), ProjectionError> {
+    let wrong = |path: &Path| {
+        let there = fs::symlink_metadata(path).ok().filter(|there| !there.is_dir())?;
+        Some(match there.is_symlink() {
+            true => "it is a symbolic link; put a folder in its place",
+            false => "a folder belongs there; move it away, then `aop doctor --repair`",
+        })
+    };
+    let mut folders = folder.ancestors().take_while(|folder| *folder != root);
+    let found = folders.find_map(|path| Some((path, wrong(path)?)));
+    found.map_or(Ok(()), |(path, why)| {
+        Err(ProjectionError::File { path: path.to_owned(), cause: std::io::Error::other(why) })
+    })
 }
 
 /// Writes a file that was not there, and so is no link. What a crash left in its place goes first.
 fn write_anew(path: &Path, content: &[u8]) -> std::io::Result<()> {
     let mut file = match File::create_new(path) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            fs::remove_file(path)?;
+            take_away(path)?;
             File::create_new(path)?
         }
         created => created?,

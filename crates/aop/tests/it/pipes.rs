@@ -75,3 +75,41 @@ fn a_pipe_in_place_of_a_file_of_the_projects_own_is_told_or_replaced_and_not_wai
     let refused = project.run(&["status"]).refused("invalid_policy", 2);
     assert!(refused["message"].as_str().unwrap().contains("a pipe"), "{refused}");
 }
+
+#[test]
+fn a_folder_in_place_of_a_file_and_a_file_in_place_of_a_folder_are_repaired_or_told_with_what_to_do() {
+    let project = Project::with_feature();
+    let files = |args: &[&str]| {
+        let checks = project.run(args).envelope()["data"]["checks"].clone();
+        let all = checks.as_array().unwrap().clone();
+        let files = all.into_iter().find(|check| check["name"] == "files").unwrap();
+        (files["ok"] == true, files["message"].as_str().unwrap().to_owned())
+    };
+    let repair = ["doctor", "--repair"];
+    for path in ["features/shop/state.md", "features/index.json", "projected"] {
+        let path = project.path(&format!(".aop/{path}"));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(files(&repair).0, "an empty one holds nothing: {path:?}");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir_all(path.join("mine")).unwrap();
+        let (repaired, told) = files(&repair);
+        assert!(!repaired && path.join("mine").exists(), "{told}");
+        assert!(told.contains(&format!("{}: ", path.display())), "{told}");
+        assert!(told.ends_with("move it away, then `aop doctor --repair`"), "{told}");
+        std::fs::rename(&path, project.path("away")).unwrap();
+        std::fs::remove_dir_all(project.path("away")).unwrap();
+        assert!(files(&repair).0);
+    }
+    let folder = project.path(".aop/features/shop");
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "mine").unwrap();
+    let (repaired, told) = files(&repair);
+    assert!(
+        !repaired && told.starts_with(&format!("{}: a folder belongs there", folder.display())),
+        "{told}"
+    );
+    std::fs::remove_file(&folder).unwrap();
+    assert!(files(&repair).0);
+    project.assert_healthy();
+}
