@@ -67,25 +67,22 @@ fn is_engine(began: Option<u64>, engine: &Started, marked: io::Result<bool>) -> 
 /// Ends what is left of a turn whose `aop` and guard are gone, and returns how many processes that were. A folder
 /// without a record has nothing left. Processes are taken for the turn's only when they carry its mark, and the group of
 /// the engine's only when that began at the recorded moment as well, where an environment that nobody may read is no
-/// objection; nothing of the folder that this one is a copy of is touched. A record that cannot be parsed is an error once:
-/// it is taken away.
+/// objection; nothing of the folder that this one is a copy of is touched. A record that cannot be parsed, or is no file, is
+/// an error once ([`io::ErrorKind::InvalidData`]): it is taken away.
 pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     let path = Record::path(run_dir);
     let content = match crate::plain::read_file(&path) {
         Ok(content) => content,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(error),
+        // What is there and is no file was never written by us.
+        Err(error) if path.metadata().is_ok_and(|there| !there.is_file()) => {
+            return Err(removed(&path, &error));
+        }
+        Err(error) => return Err(io::Error::new(error.kind(), format!("its {FILE}: {error}"))),
     };
     let record: Record = match serde_json::from_slice(&content) {
         Ok(record) => record,
-        Err(error) => {
-            // Nobody can find a process by it, later no more than now. It is written whole, so the machine went down
-            // meanwhile, or somebody else wrote it; no process outlives the first.
-            std::fs::remove_file(&path)?;
-            let what =
-                format!("its {FILE} names no process ({error}) and was removed; nothing is left to do");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
-        }
+        Err(error) => return Err(removed(&path, &error)),
     };
     let killed = if record.folder.as_ref().is_some_and(|folder| is_copy(folder, run_dir)) {
         0
@@ -95,6 +92,19 @@ pub fn reap_leftovers(run_dir: &Path) -> io::Result<usize> {
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(killed),
+    }
+}
+
+/// Takes a record away by which nobody can find a process, later no more than now, and says so. It is written whole, so the
+/// machine went down meanwhile, or somebody else wrote it; no process outlives the first.
+fn removed(path: &Path, why: &dyn std::fmt::Display) -> io::Error {
+    let what = format!("its {FILE} names no process ({why})");
+    match std::fs::remove_file(path) {
+        Ok(()) => {
+            let what = format!("{what} and was removed; nothing is left to do");
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        }
+        Err(error) => io::Error::new(error.kind(), format!("{what} and cannot be removed: {error}")),
     }
 }
 
@@ -129,6 +139,21 @@ mod tests {
             assert!(told.contains("process.json") && told.contains("was removed"), "{told}");
             assert!(!Record::path(dir.path()).exists());
             assert_eq!(reap_leftovers(dir.path()).unwrap(), 0, "{torn:?}: the next run has nothing to tell");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_in_the_place_of_a_record_is_not_waited_for_and_is_told_once() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let make: [fn(&Path); 2] = [
+            |path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
+            |path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
+        ];
+        for make in make {
+            make(&Record::path(dir.path()));
+            let told = reap_leftovers(dir.path()).unwrap_err();
+            assert_eq!(told.kind(), io::ErrorKind::InvalidData, "{told}");
+            assert_eq!(reap_leftovers(dir.path()).unwrap(), 0, "the next run has nothing to tell");
         }
     }
 

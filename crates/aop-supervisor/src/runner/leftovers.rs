@@ -3,7 +3,9 @@
 
 use super::Notice;
 use super::context::Context;
+use crate::shown::word;
 use aop_engine::reap_leftovers;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Ends processes of earlier runs of this project.
@@ -15,7 +17,15 @@ pub(super) async fn reap(context: &Context) {
         for turn in folders(&runs).iter().flat_map(|run| folders(run)).flat_map(|feature| folders(&feature)) {
             match reap_leftovers(&turn) {
                 Ok(killed) => count += killed,
-                Err(error) => failures.push(format!("{}: {error}", turn.display())),
+                // That is over. What cannot be read may name a process, and is told until somebody has looked at it.
+                Err(error) if error.kind() == ErrorKind::InvalidData => {
+                    failures.push(format!("{}: {error}", turn.display()));
+                }
+                Err(error) => failures.push(format!(
+                    "{}: {error}; make it readable, or if nothing of that turn runs any more remove it: `rm -r -- {}`",
+                    turn.display(),
+                    word(turn.join("process.json"))
+                )),
             }
         }
         (count, failures)

@@ -113,3 +113,26 @@ fn a_folder_in_place_of_a_file_and_a_file_in_place_of_a_folder_are_repaired_or_t
     assert!(files(&repair).0);
     project.assert_healthy();
 }
+
+#[test]
+fn what_is_in_place_of_the_record_of_a_turn_is_told_once_or_with_what_to_do() {
+    let project = workshop("");
+    let turn = project.path(".aop/runs/r_1/shop/turn-shop-1");
+    std::fs::create_dir_all(&turn).unwrap();
+    let warned = || {
+        let run = project.run(&["run"]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        let lines = run.stdout.lines().chain(run.stderr.lines());
+        lines.filter(|line| line.contains("left-over")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    pipe(&project, ".aop/runs/r_1/shop/turn-shop-1/process.json");
+    let told = warned();
+    assert!(told.len() == 1 && told[0].contains("a pipe or a device"), "{told:?}");
+    assert_eq!(warned(), Vec::<String>::new(), "it was taken away");
+    std::fs::create_dir(turn.join("process.json")).unwrap();
+    let told = warned();
+    let command = told[0].split('`').nth(1).unwrap();
+    assert_eq!(warned(), told, "a folder may be somebody's");
+    let ran = finish(Command::new("sh").args(["-c", command]).current_dir(project.root()));
+    assert_eq!((ran.code, warned()), (Some(0), Vec::new()), "{ran:?}");
+}
