@@ -6,7 +6,7 @@ use crate::cli::Global;
 use crate::number::lasting;
 use crate::output::question::{card, shown};
 use crate::output::style::{bold, red};
-use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, print, talk};
+use crate::output::{CommandResult, INTERRUPTED, Reply, Screen, is_heard, leads_nowhere, print, talk};
 use crate::project::{Project, operation_id};
 use aop_ask::QuestionSpec;
 use aop_kernel::ids::OperationId;
@@ -85,15 +85,18 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AskArgs) -> CommandRe
         }
     };
     let told = reply(args, &asking.operation, &closed).shown(screen);
-    if is_heard() || closed.answer.is_none() {
+    // What is no secret can be read again by everybody, so whoever throws it away has it.
+    let is_lost = closed.question.asked.has_secret() && leads_nowhere();
+    if (is_heard() && !is_lost) || closed.answer.is_none() {
         closed.delivered(&session);
         return Ok(told);
     }
     // Nothing has succeeded, also where the reader of a pipe went away. The operation may have been minted.
     let (question, again) = (&closed.question.id, again(&asking.operation));
     let error = red(&bold("error:"));
+    let why = if is_lost { ", because standard output is closed or /dev/null" } else { "" };
     talk(&format!(
-        "{error} the answer to {question} could not be handed over. It is kept: to get it, {again}."
+        "{error} the answer to {question} could not be handed over{why}. It is kept: to get it, {again}."
     ));
     Ok(told.exit(1))
 }

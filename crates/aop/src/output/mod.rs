@@ -10,6 +10,7 @@ pub(crate) mod wrap;
 
 use aop_kernel::{Envelope, Refusal};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, Stat, fstat, stat};
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -138,6 +139,16 @@ static UNWRITTEN: OnceLock<std::io::Error> = OnceLock::new();
 /// Whether everything that was said so far went out. Who says something again and again ends when it did not.
 pub(crate) fn is_heard() -> bool {
     UNWRITTEN.get().is_none()
+}
+
+/// Whether what is written to stdout reaches nobody: it goes to the null device. Of a stdout that is closed that is all that
+/// can be seen, because the null device is opened in its place before this program begins; and it may be open in any way
+/// where somebody chose it.
+pub(crate) fn leads_nowhere() -> bool {
+    let (Ok(here), Ok(null)) = (fstat(std::io::stdout()), stat("/dev/null")) else { return false };
+    let device = FileType::CharacterDevice;
+    let is_device = |there: &Stat| FileType::from_raw_mode(there.st_mode) == device;
+    is_device(&here) && is_device(&null) && here.st_rdev == null.st_rdev
 }
 
 /// Waits until whoever reads stdout has gone away, which a pipe tells without being written to.

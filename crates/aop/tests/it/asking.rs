@@ -271,6 +271,31 @@ fn an_answer_that_could_not_be_printed_is_no_success_and_is_told_when_it_is_aske
 }
 
 #[test]
+fn a_secret_that_went_nowhere_is_not_told_and_what_is_no_secret_may_be_thrown_away() {
+    let shell = |to: &str| format!("exec {} \"$@\" {to}", crate::support::binary());
+    let null = || std::fs::File::options().read(true).write(true).open("/dev/null").unwrap();
+    for (secret, to) in [(true, ">&-"), (true, ">/dev/null"), (true, ""), (false, ">/dev/null"), (false, "")]
+    {
+        let project = project_with_login();
+        let form: &[&str] = if secret { &["--spec", "spec.json"] } else { &[] };
+        let args = [&["ask", "Log in", "--operation-id", "login-1"], form].concat();
+        let aop = project.command(&args);
+        let mut asking = std::process::Command::new("sh");
+        asking.args(["-c", &shell(to), "sh"]).args(aop.get_args()).current_dir(project.root()).env_clear();
+        asking.envs(aop.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        // Python and Node.js throw away what they do not want by a null device that is open for reading, too.
+        let asking = asking.stdin(Stdio::null()).stdout(null()).stderr(Stdio::piped()).spawn().unwrap();
+        let question = project.opened_question();
+        project.answer_to(&question, "hunter2hunter2").data();
+        let gone = wait(asking);
+        assert_eq!(gone.code, Some(i32::from(secret)), "{secret} {to}: {gone:?}");
+        assert_eq!(gone.stderr.contains("It is kept"), secret, "{gone:?}");
+        assert!(project.run(&args).stdout.contains("hunter2hunter2"), "{to}: it can be asked for again");
+        assert_eq!(project.run(&args).code, Some(i32::from(secret)), "what is secret is told now");
+    }
+}
+
+#[test]
 fn an_ask_that_is_killed_while_it_tells_a_secret_tells_it_next_time() {
     let project = project_with_login();
     let args = ["ask", "Log in", "--spec", "spec.json", "--operation-id", "login-1"];
