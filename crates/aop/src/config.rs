@@ -89,10 +89,12 @@ impl StoreChoice {
             return Ok(StoreChoice::Sqlite);
         }
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
-            let shown = without_password(text);
-            return Err(format!(
-                "'{shown}' is not a store; use sqlite or postgres://user@host/database?project=NAME"
-            ));
+            let wanted = "use sqlite or postgres://user@host/database?project=NAME";
+            // Words of another notation, among which a password may stand.
+            if text.contains('=') {
+                return Err(format!("this is not an address of a store; {wanted}"));
+            }
+            return Err(format!("'{}' is not a store; {wanted}", without_password(text)));
         }
         match PostgresOptions::parse(text) {
             Ok(_) => Ok(StoreChoice::Postgres(Address(text.to_owned()))),

@@ -412,7 +412,9 @@ pub const RESERVED_NAMES: &str = "names that start with 'policy:' mark what no p
 
 /// Whether a name could be taken for a decision of policy.
 pub fn is_reserved_name(name: &str) -> bool {
-    as_read(name).starts_with("policy:")
+    // A capital I, and a one, look like the letter l; so all of them are taken for one.
+    let alike = |sign: char| if matches!(sign, 'l' | '1' | '|') { 'i' } else { sign };
+    as_read(name).chars().map(alike).collect::<String>().starts_with("poiicy:")
 }
 
 /// A name as it is read: without what nobody sees in it, in small letters, however wide its signs are, and with the Cyrillic
@@ -420,6 +422,11 @@ pub fn is_reserved_name(name: &str) -> bool {
 fn as_read(name: &str) -> String {
     let plain = |sign: char| match sign {
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(sign) - 0xfee0).unwrap_or(sign),
+        // Thirteen alphabets for mathematics, each with its capitals before its small letters.
+        '\u{1d400}'..='\u{1d6a3}' => {
+            let letters = ('A'..='Z').chain('a'..='z').cycle();
+            letters.zip('\u{1d400}'..=sign).last().map_or(sign, |(letter, _)| letter)
+        }
         '\u{2236}' | '\u{a789}' | '\u{fe13}' | '\u{fe55}' => ':',
         'р' | 'Р' | 'ρ' | 'Ρ' => 'p',
         'о' | 'О' | 'ο' | 'Ο' => 'o',
@@ -493,6 +500,10 @@ mod tests {
     fn a_name_that_reads_as_policy_is_reserved_whatever_is_unseen_in_it() {
         for bad in [
             "policy:default",
+            "𝐩𝐨𝐥𝐢𝐜𝐲:default",
+            "𝘗𝑜𝕝𝚒𝖈𝓎:x",
+            "poIicy:x",
+            "po1Icy:x",
             " Policy:x",
             "policy\u{200b}:default",
             "\u{200b}policy:default",

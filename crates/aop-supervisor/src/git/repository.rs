@@ -22,6 +22,7 @@ impl Git {
         if self.worktrees == Worktrees::Plain {
             return Ok(());
         }
+        self.check_age().await?;
         match self.git(&self.root, &["rev-parse", "--git-dir"]).await {
             Ok(_) => {}
             Err(GitError::Failed { said, .. }) if !said.contains(NONE) => {
@@ -50,6 +51,34 @@ impl Git {
         }
         Ok(())
     }
+
+    /// Refuses a git that could not merge in the end what agents have built.
+    async fn check_age(&self) -> Result<(), GitError> {
+        let said = self.git(&self.root, &["version"]).await?;
+        match version(&said) {
+            // One that tells its age in other words is taken for a new one.
+            Some(found) if found < OLDEST => Err(GitError::Unusable {
+                message: format!(
+                    "{} is too old: aop needs git {}.{} or newer",
+                    said.trim(),
+                    OLDEST.0,
+                    OLDEST.1
+                ),
+                hint: "install a newer git, and put it before this one in PATH".to_owned(),
+            }),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// The oldest git that merges without a checkout, which is how a merge is tried before it is made.
+const OLDEST: (u32, u32) = (2, 38);
+
+/// The version in what `git version` says: "git version 2.39.5 (and who built it)".
+fn version(said: &str) -> Option<(u32, u32)> {
+    let mut numbers =
+        said.strip_prefix("git version ")?.split(|sign: char| !sign.is_ascii_digit()).map(str::parse);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// What git says where there is no repository, and only there: of one whose link leads nowhere it names the place.
@@ -118,6 +147,21 @@ mod tests {
             let (message, hint) = told(&error);
             assert!(message.contains("shop\u{fffd}, is not UTF-8"), "{message}");
             assert!(hint.contains("/shop\\377')\" NEW`"), "{hint}");
+        }
+    }
+
+    #[test]
+    fn a_git_that_cannot_merge_without_a_checkout_is_known_by_its_version() {
+        for (said, is_old) in [
+            ("git version 2.34.1\n", true),
+            ("git version 2.37.7 (Apple Git-117)\n", true),
+            ("git version 1.9\n", true),
+            ("git version 2.38.0\n", false),
+            ("git version 2.53.0.windows.1\n", false),
+            ("git version 3.0.0-rc1\n", false),
+            ("something else\n", false),
+        ] {
+            assert_eq!(super::version(said).is_some_and(|found| found < super::OLDEST), is_old, "{said}");
         }
     }
 

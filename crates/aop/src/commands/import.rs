@@ -13,6 +13,7 @@ use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_store::{Entry, StoreError};
 use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -81,11 +82,30 @@ fn open(session: &Session, path: &Path) -> Result<File, Refusal> {
 /// Reads the whole file and changes nothing: every line, the promised count and sums, and the state it gives. An older
 /// version may have told another state from the same lines, which are all that is taken.
 fn check(path: &Path, file: &File) -> Result<Header, Refusal> {
-    let (mut header, lines) = Lines::open(path, file)?;
+    let (mut header, mut lines) = Lines::open(path, file)?;
     let mut replay = Replay::default();
-    for entry in lines {
-        if let Entry::Event(recorded) = entry? {
-            replay.apply(&recorded);
+    let mut once = HashSet::new();
+    while let Some(entry) = lines.next().transpose()? {
+        let wrong =
+            |what: String| broken(format!("{}: line {}: {what}", path.display(), lines.number), lines.number);
+        let name = match entry {
+            Entry::Event(recorded) => {
+                let next = replay.seq + 1;
+                if recorded.seq != next {
+                    let found = recorded.seq;
+                    return Err(wrong(format!(
+                        "event {found} stands where event {next} has to: a history has no gaps"
+                    )));
+                }
+                replay.apply(&recorded);
+                continue;
+            }
+            Entry::Operation { operation_id, .. } => format!("operation {operation_id}"),
+            Entry::Claim { subject, .. } => format!("claim {subject}"),
+            Entry::Lease { .. } | Entry::Document { .. } => continue,
+        };
+        if let Some(twice) = once.replace(name) {
+            return Err(wrong(format!("{twice} stands there a second time")));
         }
     }
     let digest = super::replay::digest(&replay);

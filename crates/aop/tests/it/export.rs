@@ -1,7 +1,9 @@
 //! `aop export` and `aop import`: a history leaves a project and comes back whole, or not at all.
 
 use crate::support::{Project, question, tree, wait};
+use aop_kernel::hex::hexadecimal;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -222,7 +224,7 @@ fn a_broken_or_cut_off_file_is_refused_with_its_line_and_nothing_changes() {
         (lines[..last - 1].join("\n") + "\n", last - 1),
         (whole[..whole.len() - 1].to_owned(), last),
         (whole[..whole.len() - 30].to_owned(), last),
-        (without.join("\n") + "\n", last - 1),
+        (without.join("\n") + "\n", 3),
         (swapped, last),
         (lines[1..].join("\n") + "\n", 1),
         (String::new(), 1),
@@ -243,6 +245,34 @@ fn a_broken_or_cut_off_file_is_refused_with_its_line_and_nothing_changes() {
 }
 
 /// The digest is of records as a version writes them; what happened is in the lines, which have a sum of their own.
+#[test]
+fn a_history_with_a_gap_or_a_row_twice_is_a_broken_file_and_no_fault_of_the_store() {
+    let (_source, file) = exported();
+    let whole = text(&file);
+    let lines: Vec<&str> = whole.lines().skip(1).collect();
+    let place = |part: &str| lines.iter().position(|line| line.starts_with(part)).unwrap();
+    let (event, operation) = (place(r#"{"event":{"seq":2,"#), place(r#"{"operation":"#));
+    let mut gap = lines.clone();
+    gap.remove(event);
+    let mut twice = lines.clone();
+    twice.insert(operation, lines[operation]);
+    let copy = Project::new();
+    // The header of a file that somebody has put in order by hand: it promises what is there.
+    for (lines, line, part) in
+        [(gap, event + 2, "has to: a history has no gaps"), (twice, operation + 3, "a second time")]
+    {
+        let body = lines.join("\n") + "\n";
+        let mut header: Value = serde_json::from_str(whole.lines().next().unwrap()).unwrap();
+        header["entries"] = json!(lines.len());
+        header["body_sha256"] = json!(hexadecimal(Sha256::digest(body.as_bytes())));
+        std::fs::write(copy.path("broken.jsonl"), format!("{header}\n{body}")).unwrap();
+        let error = copy.run(&["import", "broken.jsonl"]).refused("invalid_document", 2);
+        assert_eq!(error["details"]["line"], line, "{error}");
+        assert!(error["message"].as_str().unwrap().contains(part), "{error}");
+        assert_eq!(copy.run(&["log"]).data()["items"], json!([]));
+    }
+}
+
 #[test]
 fn an_export_of_a_version_that_told_another_state_from_the_same_lines_is_taken_with_a_warning() {
     let (source, file) = exported();

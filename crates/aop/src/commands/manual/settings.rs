@@ -66,7 +66,7 @@ const KEYS: &[(&str, &str, &str, &str)] = &[
         "run.max_attempt",
         "integer, at least 1",
         "20",
-        "turns of a role in one phase; at the limit without a result the feature fails",
+        "turns of a role in one phase; when the last of them asks or has no result, the feature fails",
     ),
     (
         "run.repair_rounds",
