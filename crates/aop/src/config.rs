@@ -250,6 +250,9 @@ fn commands<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D
             if line.trim().is_empty() {
                 return Err(D::Error::custom("a command is blank"));
             }
+            if line.contains('\0') {
+                return Err(D::Error::custom("a command has a NUL in it, which no shell can be given"));
+            }
             if line.trim().parse::<f64>().is_ok() {
                 return Err(D::Error::custom("expected a command, got a number"));
             }
@@ -391,6 +394,7 @@ fn said(error: &serde_saphyr::Error) -> String {
     match message.split(" at line ").next().unwrap_or(message) {
         "invalid u64" => "expected a whole number, 0 or more".to_owned(),
         "invalid u32" => format!("expected a whole number from 0 to {}", u32::MAX),
+        other if other.contains("externally tagged enum") => "expected one word".to_owned(),
         other if other.contains("expected sequence start") => "expected a list (`[…]`)".to_owned(),
         other if other.contains("expected mapping start") => {
             "expected keys with values (`{ key: value }`)".to_owned()
@@ -494,6 +498,8 @@ mod tests {
             ("run: { max_parallel: 0 }\n", 1, "at least 1"),
             ("checks:\n  fast:\n    - make\n    - ''\n", 4, "a command is blank"),
             ("checks:\n  full: [1]\n", 2, "expected a command, got a number"),
+            ("checks:\n  full: [\"a\\0b\"]\n", 2, "has a NUL in it"),
+            ("engines: { default: [a] }\n", 1, "expected one word"),
             ("notify: {}\nrun: {}\nnotify: {}\n", 3, "key 'notify' stands twice in"),
             ("store: sqlite\n---\nstore: sqlite\n", 3, "holds more than one document"),
             ("store: sqlite\nrun: { max_parallel: 2\n", 2, "unclosed"),

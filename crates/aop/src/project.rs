@@ -244,20 +244,24 @@ impl Session {
     /// Brings the files up to date after a mutation. One that was refused for the state of its feature may have
     /// committed an expiry first, and the log that people read has to show it.
     fn project_after(&self, refused: Option<&Refusal>) {
-        if refused.is_none_or(|refusal| by_state(refusal.code)) {
-            self.project_files();
+        match refused {
+            None => self.project_files(),
+            Some(refusal) if by_state(refusal.code) => self.project("nothing was changed, and the files"),
+            Some(_) => {}
         }
     }
 
     /// Writes the files of what changed. A failure is a warning: the operation stands.
     pub(crate) fn project_files(&self) {
+        self.project("the change is stored, but its files");
+    }
+
+    fn project(&self, what: &str) {
         if self.project.config.projections == Switch::Off {
             return;
         }
         if let Err(error) = self.wait(Projector::new(&self.project.dir()).catch_up(self.store())) {
-            warn(&format!(
-                "the change is stored, but its files are behind: {error} (`aop doctor --repair` rebuilds them)"
-            ));
+            warn(&format!("{what} are behind: {error} (`aop doctor --repair` rebuilds them)"));
         }
     }
 

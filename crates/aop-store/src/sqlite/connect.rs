@@ -192,6 +192,9 @@ pub(super) fn unavailable(path: &Path, cause: &str, hint: &str) -> StoreError {
     StoreError::Unavailable { place: path.display().to_string(), cause: cause.into(), hint: hint.into() }
 }
 
+/// SQLite keeps a path in 512 bytes, and adds the endings of its own files to it.
+const LONGEST_PATH: usize = 480;
+
 /// What an SQLite error means to a person, and what to do about it.
 pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
     let hint = match error.sqlite_error_code() {
@@ -205,6 +208,9 @@ pub(super) fn explain(path: &Path, error: &rusqlite::Error) -> StoreError {
             "the disk or the folder is read-only: make .aop/ writable and run the command again"
         }
         Some(ErrorCode::DiskFull) => "the disk is full: free some space and run the command again",
+        Some(ErrorCode::CannotOpen) if path.as_os_str().len() > LONGEST_PATH => {
+            "SQLite opens no file whose path is longer than some 490 bytes: move the project to a folder with a shorter path"
+        }
         Some(ErrorCode::CannotOpen) => "check that .aop/ and its files are readable and writable for you",
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             "another program holds the file: run the command again"

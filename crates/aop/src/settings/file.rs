@@ -125,7 +125,8 @@ fn create(path: &Path, is_copy: bool) -> std::io::Result<fs::File> {
 fn read(path: &Path) -> Result<Option<String>, Refusal> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        // A link to nothing was made by somebody, for a place that is not there at the moment.
+        Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => Ok(None),
         Err(error) => Err(Refusal::new(
             ErrorCode::InvalidDocument,
             format!("{} cannot be read: {error}", path.display()),
@@ -160,5 +161,9 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\"a\": 1}");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "the file, and the copy of this test");
+
+        let link = folder.path().join("link.json");
+        std::os::unix::fs::symlink(folder.path().join("away"), &link).unwrap();
+        assert!(Change::of(&link, "{}").err().unwrap().message.contains("cannot be read"), "a link is kept");
     }
 }

@@ -69,9 +69,10 @@ pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, St
 
 /// The text with these items at the end of the list at the path, those that are not there yet.
 pub(crate) fn append(text: &str, path: &[&str], items: &[&str]) -> Result<String, String> {
-    let known = at(&read(text)?, path).and_then(Value::as_array).cloned();
-    let Some(known) = known else {
-        return set(text, path, &Value::from(items));
+    let known = match at(&read(text)?, path) {
+        None => return set(text, path, &Value::from(items)),
+        Some(Value::Array(known)) => known.clone(),
+        Some(_) => return Err(format!("{} is not a list", path.join("."))),
     };
     let mut text = text.to_owned();
     for item in items.iter().filter(|item| !known.contains(&Value::from(**item))) {

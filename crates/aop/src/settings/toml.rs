@@ -20,7 +20,7 @@ pub(crate) fn set(text: &str, table: [&str; 2], keys: &[(&str, Value)]) -> Resul
             inner.insert(key, Item::Value(value.clone()));
         }
     }
-    Ok(document.to_string())
+    Ok(like(text, &document))
 }
 
 /// The list at a key of a table; empty where there is none.
@@ -36,8 +36,20 @@ pub(crate) fn remove(text: &str, table: [&str; 2]) -> Result<String, String> {
     if let Some(outer) = document.get_mut(table[0]).and_then(Item::as_table_like_mut) {
         outer.remove(table[1]);
     }
-    Ok(document.to_string())
+    Ok(like(text, &document))
 }
+
+/// The document with the mark at its beginning and the ends of lines that the text has, which the parser does not keep.
+fn like(text: &str, document: &DocumentMut) -> String {
+    let written = document.to_string();
+    let mark = text.strip_prefix(MARK).map_or("", |_| MARK);
+    let is_windows = text.contains("\r\n") && text.matches('\n').count() == text.matches("\r\n").count();
+    let lines = if is_windows { written.replace("\r\n", "\n").replace('\n', "\r\n") } else { written };
+    format!("{mark}{}", lines.trim_start_matches(MARK))
+}
+
+/// What some editors begin a file with.
+const MARK: &str = "\u{feff}";
 
 fn read(text: &str) -> Result<DocumentMut, String> {
     text.parse::<DocumentMut>()
@@ -58,6 +70,17 @@ mod tests {
             "{with}"
         );
         assert_eq!(set(&with, ["mcp_servers", "aop"], &keys).unwrap(), with);
+        assert_eq!(remove(&with, ["mcp_servers", "aop"]).unwrap(), text);
+    }
+
+    #[test]
+    fn the_ends_of_lines_and_the_mark_of_a_file_stay() {
+        let text = "\u{feff}# mine\r\nmodel = \"gpt\"\r\n\r\n[mcp_servers.other]\r\ncommand = \"x\"\r\n";
+        let with = set(text, ["mcp_servers", "aop"], &[("command", Value::from("aop"))]).unwrap();
+        assert!(
+            with.starts_with(text) && with.ends_with("[mcp_servers.aop]\r\ncommand = \"aop\"\r\n"),
+            "{with:?}"
+        );
         assert_eq!(remove(&with, ["mcp_servers", "aop"]).unwrap(), text);
     }
 
