@@ -14,11 +14,13 @@ use rmcp::transport::Transport;
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 /// A longer line is not kept. What is too large for a request and shorter is kept to find the id in it.
 const LONGEST: usize = 16 * 1024 * 1024;
@@ -29,7 +31,8 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Where messages go; nothing once the conversation is closed.
 type Output<W> = Arc<Mutex<Option<W>>>;
 
-type Writing = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+/// At the end of input so much time is left for our own answers to be read. The protocol library gives more to its.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The two ends of a conversation.
 pub(super) struct Lines<R, W> {
@@ -48,8 +51,9 @@ pub(super) struct Lines<R, W> {
     output: Output<W>,
     /// Becomes true when something was written that cannot have arrived.
     unheard: Arc<AtomicBool>,
-    /// An answer of our own on its way out. Nothing more is read before it is written.
-    saying: Option<Writing>,
+    /// Answers of our own on their way out. Reading goes on meanwhile, or the end of a client that does not read would not
+    /// be seen.
+    saying: JoinSet<io::Result<()>>,
 }
 
 impl<R, W> Lines<R, W>
@@ -68,7 +72,7 @@ where
             batches: Batches::default(),
             output: Arc::new(Mutex::new(Some(writer))),
             unheard: Arc::default(),
-            saying: None,
+            saying: JoinSet::new(),
         }
     }
 
@@ -143,7 +147,8 @@ where
     }
 
     fn say(&mut self, line: String) {
-        self.saying = Some(Box::pin(self.write(Some(line))));
+        while self.saying.try_join_next().is_some() {}
+        self.saying.spawn(self.write(Some(line)));
     }
 
     /// Writes a line, if there is one.
@@ -221,13 +226,12 @@ where
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         loop {
-            if let Some(writing) = &mut self.saying {
-                // A client that has closed its ear may still be heard to the end.
-                let _ = writing.await;
-                self.saying = None;
-            }
             let Some(message) = self.coming.pop_front() else {
-                let line = self.next_line().await?;
+                let Some(line) = self.next_line().await else {
+                    let said = async { while self.saying.join_next().await.is_some() {} };
+                    let _ = timeout(LAST_WORDS, said).await;
+                    return None;
+                };
                 self.take(&line);
                 continue;
             };
