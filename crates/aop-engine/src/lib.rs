@@ -12,6 +12,7 @@ mod codex;
 pub mod fuzz;
 pub mod gemini;
 mod iflow;
+mod mention;
 mod plain;
 mod port;
 pub mod process;

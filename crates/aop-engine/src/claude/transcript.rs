@@ -11,6 +11,9 @@ use serde_json::Value;
 /// What the engine writes for a call whose end it never saw. That is no answer.
 const INTERRUPTED: &str = "[Tool call interrupted";
 
+/// What the engine writes for a call that somebody was to be asked about who is not there. That is no answer either.
+const UNHEARD: &str = "Tool permission request failed";
+
 /// The file of a conversation. The engine sorts them by folder; the name alone is unique.
 pub(super) fn find(env: &BTreeMap<OsString, OsString>, session: &str) -> Option<PathBuf> {
     let set = |name: &str| env.get(OsStr::new(name)).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -47,12 +50,31 @@ pub(crate) fn line_holds(line: &[u8], question_id: &str, call_id: Option<&str>) 
             Some("text") => block["text"].as_str().is_some_and(|text| text.contains(question_id)),
             Some("tool_result") => {
                 let is_ours = block["tool_use_id"].as_str().is_some_and(|id| Some(id) == call_id);
-                is_ours && !block["content"].to_string().contains(INTERRUPTED)
+                let says = block["content"].to_string();
+                is_ours && ![INTERRUPTED, UNHEARD].iter().any(|no_answer| says.contains(no_answer))
             }
             _ => false,
         }),
         _ => false,
     }
+}
+
+/// Whether a call has ended because somebody was to be asked who is not there.
+pub(super) fn is_unheard(path: &Path, call_id: &str) -> bool {
+    let Ok(file) = open_file(path) else { return false };
+    let mut lines = BufReader::new(file).split(b'\n').map_while(Result::ok);
+    lines.any(|line| memchr::memmem::find(&line, UNHEARD.as_bytes()).is_some() && ends_call(&line, call_id))
+}
+
+/// Whether a line, of the conversation or of the output, is the end of this call of the main agent.
+pub(super) fn ends_call(line: &[u8], call_id: &str) -> bool {
+    if memchr::memmem::find(line, call_id.as_bytes()).is_none() {
+        return false;
+    }
+    let Ok(line) = serde_json::from_slice::<Value>(line) else { return false };
+    let blocks = line["message"]["content"].as_array().into_iter().flatten();
+    line["type"] == "user"
+        && blocks.into_iter().any(|block| block["type"] == "tool_result" && block["tool_use_id"] == call_id)
 }
 
 #[cfg(test)]
@@ -72,6 +94,7 @@ mod tests {
         for (line, holds) in [
             (result("Your questions have been answered"), true),
             (result("[Tool call interrupted: the session ended"), false),
+            (result("Tool permission request failed: AbortError: Stream closed"), false),
             (call, false),
             (message, true),
             (json!({"type": "user", "message": {"content": "hello"}}), false),

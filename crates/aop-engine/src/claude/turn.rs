@@ -3,6 +3,7 @@
 use super::asked::{Noted, Waits, Word};
 use super::hook::follows;
 use super::{settings, transcript};
+use crate::mention::plain;
 use crate::port::{
     EngineError, Host, HostError, Input, Progress, Reply, SessionRef, TurnReport, TurnRequest,
 };
@@ -68,9 +69,15 @@ pub(super) async fn run(
             // The call was cut off before it was put aside: the engine has forgotten that it waits for it. Or an earlier
             // turn told its end and came no further.
             let is_forgotten = end.errors.contains(NO_MARKER);
+            // Something of the user's own, a rule or a hook, has had the engine ask somebody else in place of our hook, and
+            // nobody is there. The agent may have gone on without the answer, and has it told in words. (What was permitted
+            // would only be asked for again.)
+            let is_lost = !attempt.has_asked(&turn) && turn.is_lost(reply);
             let message = match &rest {
-                Some(rest) if end.is_good() || (is_forgotten && turn.holds(reply)) => Some(rest.clone()),
-                _ => is_forgotten.then(|| turn.told(reply)),
+                Some(rest) if !is_lost && (end.is_good() || (is_forgotten && turn.holds(reply))) => {
+                    Some(rest.clone())
+                }
+                _ => (is_forgotten || is_lost).then(|| turn.told(reply)),
             };
             let (attempt, end) = match &message {
                 Some(message) => {
@@ -80,7 +87,7 @@ pub(super) async fn run(
                 None => (attempt, end),
             };
             let went_well = end.is_good() || !Noted::all(&turn.request.run_dir).is_empty();
-            is_told = rest.is_none() || (message.is_some() && went_well);
+            is_told = (rest.is_none() && !is_lost) || (message.is_some() && went_well);
             (attempt, end)
         }
     };
@@ -145,6 +152,14 @@ impl Attempt {
     }
 }
 
+impl Attempt {
+    /// Whether a question was recorded in it that waits.
+    fn has_asked(&self, turn: &Turn<'_>) -> bool {
+        let mut noted = Noted::all(&turn.request.run_dir).into_iter();
+        noted.any(|noted| !self.settled.contains(&noted.question_id))
+    }
+}
+
 impl Turn<'_> {
     fn is_begun(&self) -> bool {
         transcript::find(&self.around.env, &self.session.session).is_some()
@@ -162,7 +177,7 @@ impl Turn<'_> {
             argv: self.argv(),
             env: self.env(message),
             cwd: self.request.cwd.clone(),
-            stdin: message.map_or(Stdin::Null, |text| Stdin::Given(text.as_bytes().to_vec())),
+            stdin: message.map_or(Stdin::Null, |text| Stdin::Given(plain(text).into_bytes())),
             run_dir: self.request.run_dir.clone(),
             limits: self.request.limits,
         })
@@ -170,6 +185,7 @@ impl Turn<'_> {
         self.host.progress(Progress::started(process.started()));
         let mut attempt = Attempt::new();
         let mut waiting = Waiting::default();
+        let mut stopped = false;
         let mut look = tokio::time::interval(LOOK);
         look.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -178,6 +194,10 @@ impl Turn<'_> {
                     Some(line) => {
                         attempt.reader.feed(&line);
                         self.show(&line);
+                        if self.goes_on_without(&line) {
+                            stopped = true;
+                            break;
+                        }
                         if let Some(is_last) = attempt.last_word(&line) {
                             process.finished(is_last);
                         }
@@ -204,8 +224,19 @@ impl Turn<'_> {
                 }
             }
         }
-        let end = process.wait().await;
+        let end = if stopped { process.kill().await } else { process.wait().await };
         Ok((attempt, end))
+    }
+
+    /// Whether a line is the end of a call whose question was put aside. The engine ends by itself behind such a call unless
+    /// somebody else has refused it, a hook of the user's own: then the agent would go on while its feature waits.
+    fn goes_on_without(&self, line: &[u8]) -> bool {
+        let names = |word: &str| memchr::memmem::find(line, word.as_bytes()).is_some();
+        if !names("\"tool_result\"") || !names("\"user\"") {
+            return false;
+        }
+        let aside = Noted::all(&self.request.run_dir).into_iter().filter(|noted| noted.waits == Waits::No);
+        aside.into_iter().any(|noted| transcript::ends_call(line, &noted.call_id))
     }
 
     fn argv(&self) -> Vec<OsString> {
@@ -277,7 +308,7 @@ impl Turn<'_> {
         };
         let process = match end.cause {
             // A process that went by itself after a question was put aside has not failed, whatever it says.
-            Cause::Exited if !asked.is_empty() => aop_turn::Process::default(),
+            Cause::Exited | Cause::Killed if !asked.is_empty() => aop_turn::Process::default(),
             _ => end.process(),
         };
         let transcript = self.request.run_dir.join("transcript.jsonl");
@@ -288,6 +319,15 @@ impl Turn<'_> {
         transcript::find(&self.around.env, &self.session.session).is_some_and(|path| {
             transcript::holds(&path, &reply.question_id, reply.call_id.as_deref()) == Some(true)
         })
+    }
+
+    /// Whether the call that asked has an end without the answer, which the session has not heard otherwise either.
+    fn is_lost(&self, reply: &Reply) -> bool {
+        let is_permission = reply.question["question_type"] == "permission_override";
+        let call = reply.call_id.as_deref().filter(|_| !is_permission);
+        let path = transcript::find(&self.around.env, &self.session.session);
+        let is_unheard = |(path, call): (PathBuf, &str)| transcript::is_unheard(&path, call);
+        path.zip(call).is_some_and(is_unheard) && !self.holds(reply)
     }
 }
 

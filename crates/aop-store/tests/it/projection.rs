@@ -283,13 +283,13 @@ fn one_file_that_cannot_be_written_does_not_hold_up_its_neighbours() {
     let w = world();
     wait(w.feature("a"));
     let folder = w.dir().join("features/a");
-    fs::create_dir_all(folder.join("questions.json")).unwrap();
+    fs::create_dir_all(folder.join("questions.json/mine")).unwrap();
     let error = wait(Projector::new(w.dir()).catch_up(w.store.as_ref())).unwrap_err();
     assert!(error.to_string().contains("questions.json"), "{error}");
     assert!(read(&w, "a/state.md").contains("feature_id: a"));
     assert!(folder.join("decisions.md").is_file());
     assert!(!folder.join(".questions.json.tmp").exists());
-    fs::remove_dir(folder.join("questions.json")).unwrap();
+    fs::remove_dir_all(folder.join("questions.json")).unwrap();
     project(&w);
     assert_eq!(stale(&w), Vec::<PathBuf>::new());
 }

@@ -22,6 +22,8 @@ pub(super) struct Claude {
     requests: Vec<(String, String)>,
     /// The message that the main agent is at.
     message: Option<String>,
+    /// Whether the main agent has said or done anything in this turn.
+    has_spoken: bool,
 }
 
 impl LineFormat for Claude {
@@ -37,6 +39,7 @@ impl LineFormat for Claude {
             Some("system") if text(fields, "subtype") == Some("init") => {
                 out.send(EventKind::TurnStarted);
                 self.message = None;
+                self.has_spoken = false;
                 self.session(fields, out);
             }
             Some("assistant") => self.assistant(fields, out),
@@ -72,6 +75,7 @@ impl Claude {
             Some(_) => Author::Sub,
         };
         let id = message.get("id").and_then(Value::as_str).map(str::to_owned);
+        self.has_spoken |= author == Author::Main;
         let begins = author == Author::Main && id != self.message;
         if begins {
             self.message.clone_from(&id);
@@ -207,6 +211,11 @@ impl Claude {
             Some(object) => Some(object.to_string()),
             None => text(fields, "result").map(str::to_owned),
         };
+        // A hook of the user's own that refuses what the agent was told is reported as if the agent had said so.
+        let is_refusal = !self.has_spoken && structured.is_none() && self.open_calls.is_empty();
+        if let Some(words) = text.as_ref().filter(|words| is_refusal && !words.trim().is_empty()) {
+            return out.send(EventKind::Ended(Ended::Failed(words.clone())));
+        }
         out.send(EventKind::Ended(Ended::Completed { text }));
     }
 }

@@ -155,8 +155,8 @@ fn an_engine_that_is_not_installed_names_those_that_are() {
     std::fs::create_dir(&bin).unwrap();
     let search = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&search).map(|folder| folder.join("git")).find(|path| path.exists());
-    std::os::unix::fs::symlink(git.unwrap(), bin.join("git")).unwrap();
-    std::os::unix::fs::symlink("/bin/true", bin.join("codex")).unwrap();
+    symlink(git.unwrap(), bin.join("git")).unwrap();
+    symlink("/bin/true", bin.join("codex")).unwrap();
     let path = [("PATH", bin.to_str().unwrap())];
     let run = Running::start_with(&project, &[&spec(&project, "shop")], &path);
     assert_eq!(run.end().0, Some(3));

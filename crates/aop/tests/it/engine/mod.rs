@@ -8,6 +8,7 @@ mod host;
 mod iflow_stand_in;
 mod real_claude;
 mod real_claude_crash;
+mod real_claude_own_rules;
 mod real_claude_run;
 mod real_codex;
 mod real_gemini;

@@ -21,7 +21,7 @@ pub(super) struct Stage {
     pub(super) driver: Box<dyn Driver>,
     pub(super) host: Arc<StoreHost>,
     pub(super) around: Surroundings,
-    home: PathBuf,
+    pub(super) home: PathBuf,
 }
 
 impl Stage {
