@@ -1,13 +1,17 @@
 //! Markdown of agents as HTML that can do nothing but be read: no raw HTML, no images (a page makes no requests
-//! elsewhere), links only to the web and to mail, and those tell the other side nothing. What asks for a permission or
-//! for a risk to be taken is no Markdown: people allow what they see, so they see every sign of it.
+//! elsewhere), links only to the web and to mail, and those tell the other side nothing. A text of which Markdown would
+//! swallow words is shown as it was written instead. What asks for a permission or for a risk to be taken is no Markdown:
+//! people allow what they see, so they see every sign of it.
 
 use aop_kernel::log::one_line;
 use aop_kernel::question::QuestionType;
 use aop_kernel::signs::visible;
-use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
+use pulldown_cmark::{
+    Alignment, CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html,
+};
+use std::ops::Range;
 
-/// Longer texts are cut before they are looked at.
+/// What comes behind so much of a text is shown as it was written.
 const LONGEST: usize = 64 << 10;
 
 /// What a question of this kind says, as safe HTML.
@@ -27,44 +31,140 @@ pub(super) fn asked_in_short(kind: QuestionType, text: &str) -> String {
 
 /// The text as safe HTML.
 pub(crate) fn render(text: &str) -> String {
-    let mut end = text.len().min(LONGEST);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    let (source, rest) = text.split_at(text.floor_char_boundary(LONGEST));
+    let read = Read::of(source);
+    let mut page = String::with_capacity(text.len() + text.len() / 4);
+    if read.is_whole {
+        let mut taming = Taming::default();
+        html::push_html(&mut page, read.events.into_iter().map(|(event, number)| taming.tame(event, number)));
+    } else {
+        page.push_str(&as_written(source));
     }
-    let source = text.get(..end).unwrap_or_default();
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let (mut links, mut says) = (Vec::new(), false);
-    let safe = Parser::new_ext(source, options).map(|event| {
-        says |= said(&event).is_some_and(|words| !words.trim().is_empty());
-        tame(event, &mut links)
-    });
-    let mut page = String::with_capacity(end + end / 4);
-    html::push_html(&mut page, safe);
-    if !says {
-        // A rule, a picture without a name or the address of a link alone leave nothing to read.
-        page = format!("<p>{}</p>", escaped(source));
-    }
-    if end < text.len() {
-        page.push_str("<p><em>The text goes on; only its beginning is shown.</em></p>");
+    if !rest.is_empty() {
+        page.push_str("<p><em>The text goes on as it was written:</em></p>");
+        page.push_str(&as_written(rest));
     }
     page
 }
 
 /// The words alone, on one line, for lists.
 fn plain(text: &str) -> String {
-    let mut end = text.len().min(2_000);
-    while !text.is_char_boundary(end) {
-        end -= 1;
+    let source = text.get(..text.floor_char_boundary(2_000)).unwrap_or_default();
+    let read = Read::of(source);
+    if !read.is_whole {
+        return one_line(source);
     }
     let mut words = String::new();
-    for event in Parser::new_ext(text.get(..end).unwrap_or_default(), Options::ENABLE_TABLES) {
-        match said(&event) {
+    for (event, number) in &read.events {
+        if let Some(number) = number {
+            words.push_str(&format!("{}. ", number.written));
+        }
+        match said(event) {
             Some(text) => words.push_str(text),
-            None => words.push_str(if parts(&event) { " " } else { "" }),
+            None => words.push_str(if parts(event) { " " } else { "" }),
         }
     }
-    let line = one_line(&words);
-    if line.is_empty() { one_line(text) } else { line }
+    one_line(&words)
+}
+
+/// Sign by sign as far as the lines go.
+fn as_written(text: &str) -> String {
+    // A browser drops the first line break of the element.
+    format!("<pre class=\"exact\">\n{}</pre>", escaped(text))
+}
+
+/// The number of an item.
+#[derive(Clone, Copy)]
+struct Number {
+    written: u64,
+    /// The one that a browser would give it.
+    counted: u64,
+}
+
+/// A text as Markdown reads it.
+struct Read<'s> {
+    /// With the number where an item of a numbered list begins.
+    events: Vec<(Event<'s>, Option<Number>)>,
+    /// Whether these say all that the text does. Markdown drops the definition of a link that nothing refers to, the cells
+    /// that a table has no column for, and a text that is nothing but a rule or a picture without a name.
+    is_whole: bool,
+}
+
+impl<'s> Read<'s> {
+    fn of(source: &'s str) -> Self {
+        let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+        let mut parser = Parser::new_ext(source, options).into_offset_iter();
+        let (mut events, mut shown, mut says) = (Vec::new(), Vec::new(), false);
+        let mut lists: Vec<Option<u64>> = Vec::new();
+        for (event, place) in parser.by_ref() {
+            says |= said(&event).is_some_and(|words| !words.trim().is_empty());
+            let mut number = None;
+            match &event {
+                Event::Start(Tag::List(first)) => lists.push(*first),
+                Event::End(TagEnd::List(_)) => drop(lists.pop()),
+                Event::Start(Tag::Item) => {
+                    if let (Some(Some(next)), Some((written, marker))) =
+                        (lists.last_mut(), marker(source, &place))
+                    {
+                        number = Some(Number { written, counted: *next });
+                        *next = written.saturating_add(1);
+                        shown.push(marker);
+                    }
+                }
+                other => shown.extend(shows(other, place, source)),
+            }
+            events.push((event, number));
+        }
+        // Whatever refers to a definition shows what it defines.
+        let definitions = parser.reference_definitions();
+        for (event, _) in &events {
+            if let Event::Start(Tag::Link { id, .. } | Tag::Image { id, .. }) = event {
+                shown.extend(definitions.get(id).map(|definition| definition.span.clone()));
+            }
+        }
+        shown.sort_by_key(|place| place.start);
+        let mut end = 0;
+        let mut is_whole = says;
+        for place in shown {
+            is_whole &= !source.get(end..place.start).is_some_and(has_words);
+            end = end.max(place.end);
+        }
+        is_whole &= !source.get(end..).is_some_and(has_words);
+        Read { events, is_whole }
+    }
+}
+
+/// Where a text is shown by an event, of which its parts may show the same again.
+fn shows(event: &Event<'_>, place: Range<usize>, source: &str) -> Option<Range<usize>> {
+    match event {
+        Event::Text(_)
+        | Event::Code(_)
+        | Event::Html(_)
+        | Event::InlineHtml(_)
+        | Event::TaskListMarker(_) => Some(place),
+        // With the address and the title.
+        Event::Start(Tag::Link { .. } | Tag::Image { .. }) => Some(place),
+        // The name of a language says nothing that the code does not; more than a name may.
+        Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) if !info.contains(char::is_whitespace) => {
+            let fence = source.get(place.clone())?.lines().next()?.len();
+            Some(place.start..place.start + fence)
+        }
+        _ => None,
+    }
+}
+
+/// The number that an item begins with, and where it stands.
+fn marker(source: &str, item: &Range<usize>) -> Option<(u64, Range<usize>)> {
+    let text = source.get(item.clone())?;
+    let start = item.start + (text.len() - text.trim_start().len());
+    let digits = text.trim_start().bytes().take_while(u8::is_ascii_digit).count();
+    let marker = start..start + digits;
+    Some((source.get(marker.clone())?.parse().ok()?, marker))
+}
+
+/// Whether a text has signs other than those that Markdown is written with.
+fn has_words(text: &str) -> bool {
+    text.contains(|sign: char| !sign.is_whitespace() && !sign.is_ascii_punctuation())
 }
 
 /// The words of an event.
@@ -86,25 +186,54 @@ fn parts(event: &Event<'_>) -> bool {
     )
 }
 
-/// One event, with everything taken out of it that could do more than be read.
-fn tame<'a>(event: Event<'a>, links: &mut Vec<bool>) -> Event<'a> {
-    match event {
-        Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
-        Event::Start(Tag::Link { dest_url, .. }) => {
-            let good = leads_out(&dest_url);
-            links.push(good);
-            if good { Event::InlineHtml(opened(&dest_url)) } else { Event::Text("[".into()) }
-        }
-        Event::End(TagEnd::Link) => {
-            if links.pop().unwrap_or(false) {
-                Event::InlineHtml("</a>".into())
-            } else {
-                Event::Text("]".into())
+/// Takes everything out of events that could do more than be read.
+#[derive(Default)]
+struct Taming {
+    /// How the links and pictures end that are open.
+    ends: Vec<Event<'static>>,
+}
+
+impl Taming {
+    fn tame<'a>(&mut self, event: Event<'a>, number: Option<Number>) -> Event<'a> {
+        match event {
+            Event::Html(text) | Event::InlineHtml(text) => Event::Text(text),
+            Event::Start(Tag::Link { link_type, dest_url, title, .. }) => {
+                let is_bare = matches!(link_type, LinkType::Autolink | LinkType::Email);
+                if leads_out(&dest_url) {
+                    let title =
+                        if title.is_empty() { String::new() } else { format!(" ({})", escaped(&title)) };
+                    self.ends.push(Event::InlineHtml(format!("</a>{title}").into()));
+                    return Event::InlineHtml(opened(&dest_url));
+                }
+                self.ends.push(Event::Text(
+                    if is_bare { "]".to_owned() } else { ended(&dest_url, &title) }.into(),
+                ));
+                Event::Text("[".into())
             }
+            // The words stay, the picture is not fetched.
+            Event::Start(Tag::Image { dest_url, title, .. }) => {
+                self.ends.push(Event::Text(ended(&dest_url, &title).into()));
+                Event::Text("[image: ".into())
+            }
+            Event::End(TagEnd::Link | TagEnd::Image) => self.ends.pop().unwrap_or(Event::Text("]".into())),
+            // People refer to an item by its number.
+            Event::Start(Tag::Item) => match number.filter(|number| number.written != number.counted) {
+                Some(number) => Event::InlineHtml(format!("<li value=\"{}\">", number.written).into()),
+                None => Event::Start(Tag::Item),
+            },
+            other => plainer(other),
         }
-        // The words stay, the picture is not fetched.
-        Event::Start(Tag::Image { .. }) => Event::Text("[image: ".into()),
-        Event::End(TagEnd::Image) => Event::Text("]".into()),
+    }
+}
+
+/// How a link ends that nobody can follow.
+fn ended(address: &str, title: &str) -> String {
+    if title.is_empty() { format!("]({address})") } else { format!("]({address} “{title}”)") }
+}
+
+/// The same with less of a look of its own.
+fn plainer(event: Event<'_>) -> Event<'_> {
+    match event {
         // A box to tick would be a field of the form, and an option for the keys.
         Event::TaskListMarker(done) => Event::Text(if done { "☑ " } else { "☐ " }.into()),
         // Alignment would be an inline style, which the content policy forbids.
@@ -242,14 +371,57 @@ mod tests {
     fn a_text_of_which_markdown_leaves_nothing_is_shown_as_it_was_written() {
         for text in ["---", "[1]: http://example.org", "![](http://x/y.png)", "> "] {
             assert_eq!(plain(text), text.trim());
-            assert_eq!(render(text), format!("<p>{}</p>", escaped(text)));
+            assert_eq!(render(text), as_written(text));
         }
         assert_eq!(render("`a`"), "<p><code>a</code></p>\n");
     }
 
     #[test]
-    fn a_huge_text_is_cut_and_says_so() {
-        let shown = render(&"ä ".repeat(60_000));
-        assert!(shown.len() < 140_000 && shown.contains("only its beginning is shown"));
+    fn no_word_of_a_text_is_swallowed() {
+        for text in [
+            "Which database?\n\n[1]: PostgreSQL\n[2]: SQLite",
+            "[1]: a\n[1]: b\n\nsee [1]",
+            "| a |\n|---|\n| 1 | and drop it |",
+            "```sh and delete the backups\nls\n```",
+        ] {
+            assert_eq!(render(text), as_written(text));
+            assert_eq!(plain(text), one_line(text));
+        }
+        let shown =
+            render("[ours](src/main.rs), [all][y], ![a](b.png \"t\")\n\n[y]: https://example.org 'or not'");
+        for said in ["[ours](src/main.rs)", ">all</a> (or not)", "[image: a](b.png “t”)"] {
+            assert!(shown.contains(said), "{said}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_markdown_only_marks_is_shown_without_the_marks() {
+        for (text, shown) in [
+            ("A [b](https://example.org) `c` &amp; *d* \\* <i>e</i>\n===\n\n> f\n\n---\n", "<h3>A <a"),
+            ("| a | b |\n|:--|--:|\n| 1 |\n\n\ttab", "<table>"),
+            ("```rust\r\nlet\r\n```\r\n\r\n~~~\r\nx\r\n~~~", "let"),
+            ("[x][Y] <https://example.org>\n\n[y]: https://example.org", "<p><a"),
+            ("> 1. a\n>\n>    - [x] b\n> 2. c", "<blockquote>"),
+        ] {
+            let page = render(text);
+            assert!(page.contains(shown) && !page.contains("<pre class=\"exact\">"), "{text}: {page}");
+        }
+    }
+
+    #[test]
+    fn the_items_of_a_list_have_the_numbers_that_were_written() {
+        let shown = render("2. two\n1. one\n2. again");
+        assert_eq!(
+            shown,
+            "<ol start=\"2\">\n<li>two</li>\n<li value=\"1\">one</li>\n<li>again</li>\n</ol>\n"
+        );
+        assert_eq!(render("1. a\n2. b"), "<ol>\n<li>a</li>\n<li>b</li>\n</ol>\n");
+        assert_eq!(plain("Which?\n\n2. two\n1. one"), "Which? 2. two 1. one");
+    }
+
+    #[test]
+    fn a_huge_text_is_shown_to_its_end() {
+        let shown = render(&format!("{}*the* <end>", "ä ".repeat(60_000)));
+        assert!(shown.contains("goes on as it was written") && shown.ends_with("*the* &lt;end&gt;</pre>"));
     }
 }
