@@ -246,6 +246,9 @@ pub(super) fn elicitation(asked: &Question, form: &Form) -> Option<ElicitRequest
     if asked.asked.spec.is_none() {
         plain_titles(&mut input);
     }
+    if asked.asked.question_type.grants() {
+        hide_nothing(&mut input);
+    }
     if let Some(message) = input["message"].as_str() {
         input["message"] = json!(all_of_it(&asked.asked, message, form.again.as_deref()));
     }
@@ -325,6 +328,27 @@ fn plain_titles(input: &mut Value) {
     }
 }
 
+/// People allow what they see: neither does the form's own text hide a sign. What is answered stays as it is.
+fn hide_nothing(input: &mut Value) {
+    let show = |text: &mut Value| {
+        if let Some(shown) = text.as_str().map(visible) {
+            *text = json!(shown);
+        }
+    };
+    show(&mut input["message"]);
+    let fields = input["requestedSchema"]["properties"].as_object_mut();
+    for field in fields.into_iter().flat_map(|fields| fields.values_mut()) {
+        for place in ["/title", "/description"] {
+            field.pointer_mut(place).into_iter().for_each(show);
+        }
+        for list in ["/oneOf", "/items/anyOf"] {
+            let options = field.pointer_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+            options.filter_map(|option| option.get_mut("title")).for_each(show);
+        }
+        field.pointer_mut("/enumNames").and_then(Value::as_array_mut).into_iter().flatten().for_each(show);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -348,6 +372,32 @@ mod tests {
             warn: |_| (),
         };
         Handler::new(door, watch::channel(false).1)
+    }
+
+    #[tokio::test]
+    async fn a_form_that_allows_something_hides_no_sign_and_its_answers_stay_as_they_are() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let option = |label: &str| json!({"label": label, "description": "de\u{200b}lete"});
+        let field = |id: &str, kind: &str| {
+            json!({"id": id, "header": "Al\u{200b}low", "question": "Now\u{200b}?", "kind": kind, "required": true,
+                "options": [option("y\u{200b}es"), option("no")]})
+        };
+        let spec = json!({"version": 1, "topic": "t", "questions": [field("a", "single_choice"), field("b", "multi_choice")]});
+        let asks = json!({"question_type": "permission_override", "spec": spec});
+        let id = QuestionId::parse(&world.ask("shop", asks).await).unwrap();
+        let question = world.service.store.question(id).await.unwrap().unwrap();
+        for protocol in [Protocol::V2025_06_18, Protocol::V2025_11_25] {
+            let options = Options { protocol, ..Options::default() };
+            let spec = question.asked.spec.clone().unwrap();
+            let form = Form::new(Dialogue::start(spec, Target::Elicitation, options).unwrap());
+            let request = serde_json::to_value(elicitation(&question, &form).unwrap()).unwrap().to_string();
+            // The label stands once for each choice as what is answered.
+            assert_eq!(request.matches('\u{200b}').count(), 2, "{request}");
+            for shown in ["Al⟨U+200B⟩low", "Now⟨U+200B⟩?", "y⟨U+200B⟩es: de⟨U+200B⟩lete"] {
+                assert!(request.contains(shown), "{shown}: {request}");
+            }
+        }
     }
 
     #[tokio::test]

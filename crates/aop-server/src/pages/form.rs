@@ -5,7 +5,7 @@ use super::markdown;
 use aop_ask::is_blank;
 use aop_ask::spec::{Kind, Question as Asks};
 use aop_kernel::question::{AnswerKind, Asked, Offered, QuestionType};
-use aop_kernel::signs::label;
+use aop_kernel::signs::{label, visible};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -302,8 +302,10 @@ impl Field {
             (Kind::FreeText, true) => Shape::Secret,
         };
         let default = asks.default().map(|default| default.to_json());
+        // People allow what they see: nothing beside the question hides either.
+        let shown = |text: &str| if kind.grants() { visible(text) } else { text.to_owned() };
         let options = asks.options().iter().map(|option| Choice {
-            description: Some(option.description().to_owned()),
+            description: Some(shown(option.description())),
             preview: option.preview().map(|preview| markdown::asked(kind, preview)),
             ..Choice::new(option.label(), default.as_ref())
         });
@@ -313,7 +315,7 @@ impl Field {
             secret: asks.secret(),
             options: options.collect(),
             allow_other: asks.allow_other(),
-            ..Field::new(index, asks.id(), asks.header(), shape)
+            ..Field::new(index, asks.id(), &shown(asks.header()), shape)
         }
     }
 

@@ -19,6 +19,26 @@ fn spec() -> Value {
 }
 
 #[test]
+fn what_allows_something_hides_no_sign_beside_its_question_either() {
+    let mut asks = spec();
+    asks["spec"]["questions"][0]["header"] = json!("Data\u{200b}base");
+    asks["spec"]["questions"][0]["options"][0] =
+        json!({"label": "A", "description": "a\u{200b}b", "preview": "rm\u{200b}  -rf"});
+    for (kind, header, description) in [
+        ("risk_ack", "Data⟨U+200B⟩base", "a⟨U+200B⟩b"),
+        ("permission_override", "Data⟨U+200B⟩base", "a⟨U+200B⟩b"),
+        ("clarification", "Data\u{200b}base", "a\u{200b}b"),
+    ] {
+        asks["question_type"] = json!(kind);
+        let field = &Form::of(&asked(asks.clone())).fields[0];
+        assert_eq!(field.header, header);
+        assert_eq!(field.options[0].description.as_deref(), Some(description));
+        let preview = field.options[0].preview.as_deref().unwrap();
+        assert_eq!(preview.contains("rm⟨U+200B⟩  -rf"), kind != "clarification", "{preview}");
+    }
+}
+
+#[test]
 fn a_choice_is_its_label_exactly() {
     let choices = json!({"expected_answer": {"kind": "single_choice", "choices": [" yes ", "no\r\nnever"]}});
     assert_eq!(answered(choices.clone(), &[("f0", "1")]).1, Some(json!("no\r\nnever")));
