@@ -251,9 +251,9 @@
     setTimeout(unsent, 2000);
   });
   window.addEventListener("pageshow", unsent);
-  // Whoever leaves what they typed and did not send is asked first.
+  // Whoever leaves what they typed and did not send is asked first: what the answer of another came before is gone then.
   window.addEventListener("beforeunload", (event) => {
-    if (form && !form.dataset.sent && !form.dataset.closed && typed()) event.preventDefault();
+    if (form && !form.dataset.sent && typed()) event.preventDefault();
   });
   $("#wrong")?.focus();
 })();

@@ -231,6 +231,8 @@ fn a_question_answered_elsewhere_becomes_its_result_on_every_page_and_typed_text
     assert!(browser.text("#closed").contains("was not sent"));
     assert_stays_in_sight(&browser, "#closed");
     assert!(browser.has("#answer button.main:disabled"));
+    let leaving = "return !dispatchEvent(new Event('beforeunload', {cancelable: true}))";
+    assert_eq!(browser.script(leaving), true, "it would be gone");
     browser.picture("answered-elsewhere");
     browser.look_at(&inbox);
     browser.until_text("#inbox", "Nothing waits for you");
