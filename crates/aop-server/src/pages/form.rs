@@ -74,6 +74,8 @@ pub(crate) struct Field {
     pub(crate) other_chosen: bool,
     /// Whether the option for no answer is chosen, which an optional choice of one has: once picked it could not be cleared.
     pub(crate) none_chosen: bool,
+    /// What the asker would take, where no option is marked as that.
+    pub(crate) default: Option<String>,
     /// A JSON Schema to go by.
     pub(crate) schema: Option<String>,
     text: String,
@@ -143,6 +145,7 @@ impl Form {
                 };
                 let choices = expected.choices.iter().flatten();
                 field.options = choices.map(|label| Choice::new(label, expected.default.as_ref())).collect();
+                field.default = field.unmarked(expected.default.as_ref(), asked.question_type);
                 field.allow_other = expected.allow_other == Some(true) || (open && field.shape == Shape::One);
                 // An engine's own interaction takes any text.
                 let schema = expected.schema.as_ref().filter(|_| !open || field.shape != Shape::Text);
@@ -288,6 +291,7 @@ impl Field {
             allow_other: false,
             other_chosen: false,
             none_chosen: false,
+            default: None,
             schema: None,
             text: String::new(),
             error: None,
@@ -309,14 +313,22 @@ impl Field {
             preview: option.preview().map(|preview| markdown::asked(kind, preview)),
             ..Choice::new(option.label(), default.as_ref())
         });
-        Field {
+        let field = Field {
             question: Some(markdown::asked(kind, asks.question())),
             required: asks.required(),
             secret: asks.secret(),
             options: options.collect(),
             allow_other: asks.allow_other(),
             ..Field::new(index, asks.id(), &shown(asks.header()), shape)
-        }
+        };
+        Field { default: field.unmarked(default.as_ref(), kind), ..field }
+    }
+
+    /// A default that no option is marked as, sign by sign where it allows something.
+    fn unmarked(&self, default: Option<&Value>, kind: QuestionType) -> Option<String> {
+        let default = default.filter(|_| !self.options.iter().any(|option| option.recommended))?;
+        let text = default.as_str().map_or_else(|| format!("{default:#}"), str::to_owned);
+        Some(if kind.grants() { visible(&text) } else { text })
     }
 
     /// The ids of what belongs to the field for whoever hears the page: what it asks, and what is wrong.

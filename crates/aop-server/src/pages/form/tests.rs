@@ -62,6 +62,20 @@ fn nothing_typed_is_no_consent_to_a_default() {
 }
 
 #[test]
+fn a_default_that_is_no_option_is_shown_and_not_filled_in() {
+    for (expected, shown) in [
+        (json!({"kind": "free_text", "default": "main"}), Some("main")),
+        (json!({"kind": "json", "default": {"a": 1}}), Some("{\n  \"a\": 1\n}")),
+        (json!({"kind": "single_choice", "choices": ["a", "b"], "default": "b"}), None),
+        (json!({"kind": "free_text"}), None),
+    ] {
+        let (form, answer) = answered(json!({"expected_answer": expected}), &[]);
+        assert_eq!((form.fields[0].default.as_deref(), answer), (shown, None), "{expected}");
+        assert_eq!(form.fields[0].text(), "");
+    }
+}
+
+#[test]
 fn nothing_typed_is_no_answer_whatever_the_question_takes() {
     for (expected, words) in [
         (json!(null), "Write an answer."),
