@@ -4,15 +4,20 @@
 use super::form::NOTE;
 use super::question::Later;
 use super::shell::{Here, Shell, Waiting};
+use super::words::{goes_on, span};
 use super::{Named, Page, page};
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
 use aop_ask::is_blank;
 use aop_kernel::Refusal;
+use aop_kernel::feature::Feature;
 use aop_kernel::ids::QuestionId;
+use aop_kernel::policy::HumanInput;
 use aop_kernel::question::{Question, QuestionState};
 use aop_kernel::role::{Caller, Role};
+use aop_kernel::status::Status;
+use aop_kernel::time::Timestamp;
 use aop_kernel::tools::Tool;
 use aop_store::fresh_operation;
 use askama::Template;
@@ -138,7 +143,8 @@ async fn view(
         Some(why) => (None, why.to_owned()),
         None => {
             let feature = app.service.store.feature(question.feature_id.clone()).await?;
-            (Some(step.button()), consequence(question, step, feature.is_some_and(|feature| feature.adhoc)))
+            let rules = &app.service.rules.human_input;
+            (Some(step.button()), consequence(question, step, rules, shell.now, feature.as_ref()))
         }
     };
     Ok(ConfirmPage {
@@ -173,27 +179,88 @@ fn too_late(question: &Question, step: Step, is_asked_again: bool) -> Option<&'s
     }
 }
 
-/// What will happen.
-fn consequence(question: &Question, step: Step, is_lone: bool) -> String {
-    let feature = &question.feature_id;
-    let back = question.resume_status.as_ref().map(|status| super::words::resume(status.as_str()));
-    match (step, back) {
-        (Step::Withdraw, _) if is_lone => {
-            "Nobody will answer it any more, and whoever asked is told that it got no answer.".to_owned()
-        }
-        (Step::Withdraw, Some(back)) => format!(
-            "Nobody will answer it any more. {feature} goes on in {back}, and the agent is told that it got no answer."
-        ),
-        (Step::Withdraw, None) => {
-            format!("Nobody will answer it any more. {feature} goes on as it does now.")
-        }
-        (Step::Reopen, _) if is_lone => {
-            "It becomes a new open question with the same text and the same time to answer.".to_owned()
-        }
-        (Step::Reopen, _) => {
+/// What will happen to a question, and to its feature unless that only carries it.
+fn consequence(
+    question: &Question,
+    step: Step,
+    rules: &HumanInput,
+    now: Timestamp,
+    feature: Option<&Feature>,
+) -> String {
+    let id = &question.feature_id;
+    let then = question.resume_status.as_ref().filter(|_| feature.is_some_and(|feature| !feature.adhoc));
+    match step {
+        Step::Withdraw => match then {
+            Some(then) => format!(
+                "Nobody will answer it any more. {id} {}, and whoever asked is told that it got no answer.",
+                goes_on(then.as_str())
+            ),
+            None if feature.is_some_and(|feature| !feature.adhoc) => {
+                format!("Nobody will answer it any more. {id} goes on as it does now.")
+            }
+            None => {
+                "Nobody will answer it any more, and whoever asked is told that it got no answer.".to_owned()
+            }
+        },
+        Step::Reopen => {
+            // The settings of now decide, as they will when it is asked again.
+            let time = match rules.deadline(now, question.asked.timeout_ms) {
+                Some(until) => format!(
+                    "It expires when nobody answers within {}.",
+                    span(until.as_millis() - now.as_millis())
+                ),
+                None => "It never expires.".to_owned(),
+            };
+            let new = format!("It becomes a new open question with the same text. {time}");
+            let Some(then) = then else { return new };
+            let stands = feature.is_some_and(|feature| feature.status == Status::Blocked);
+            let then = match Status::parse(then.as_str()) {
+                Some(Status::Blocked) if !stands => "is blocked again".to_owned(),
+                _ => goes_on(then.as_str()),
+            };
             format!(
-                "It becomes a new open question of {feature} with the same text and the same time to answer."
+                "{new} Until it is answered, {id} waits and nothing else is done for it; afterwards it {then}."
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::fixture::World;
+    use aop_kernel::question::ResumeStatus;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn asking_again_says_how_long_it_can_be_answered_and_what_its_feature_does_meanwhile_and_then() {
+        let world = World::new().await;
+        world.feature("shop", "Shop").await;
+        let store = world.service.store.as_ref();
+        let (now, id) = (store.now().await.unwrap(), world.ask("shop", json!({"timeout_ms": 120_000})).await);
+        let mut question = find(store, &QuestionId::parse(&id).unwrap()).await.unwrap();
+        let mut feature = store.feature(question.feature_id.clone()).await.unwrap().unwrap();
+        let told = |question: &Question, feature: &Feature, rules: &HumanInput| {
+            consequence(question, Step::Reopen, rules, now, Some(feature))
+        };
+        let rules = HumanInput::default();
+        assert_eq!(
+            told(&question, &feature, &rules),
+            "It becomes a new open question with the same text. It expires when nobody answers within 2 min. Until it is \
+             answered, shop waits and nothing else is done for it; afterwards it goes on in planning."
+        );
+        Arc::make_mut(&mut question.asked).timeout_ms = None;
+        assert!(told(&question, &feature, &rules).contains("within 15 min."));
+        let patient = HumanInput { timeout_ms: 0, ..rules };
+        assert!(told(&question, &feature, &patient).contains("It never expires."));
+        question.resume_status = Some(ResumeStatus::Known(Status::Blocked));
+        assert!(told(&question, &feature, &rules).ends_with("afterwards it is blocked again."));
+        feature.status = Status::Blocked;
+        assert!(told(&question, &feature, &rules).ends_with("afterwards it stays blocked."));
+        feature.adhoc = true;
+        assert!(!told(&question, &feature, &rules).contains("shop"), "nothing comes behind it");
+        feature.adhoc = false;
+        question.resume_status = None;
+        assert!(!told(&question, &feature, &rules).contains("shop"), "it stops nothing");
     }
 }

@@ -76,6 +76,8 @@ impl Entry {
                         &mut first.text,
                         rest.get(id.len()..).unwrap_or_default().to_owned(),
                     );
+                    // The link names it a question itself.
+                    let text = text.strip_suffix("question ").unwrap_or(&text).to_owned();
                     before.push(Piece { code: first.code, text });
                 }
                 before.retain(|piece| !piece.text.is_empty());
@@ -149,4 +151,34 @@ fn named(words: &str) -> Option<(usize, String)> {
 /// The refusal for a feature that is not there.
 pub(super) fn missing(id: &FeatureId) -> Refusal {
     Refusal::new(ErrorCode::FeatureNotFound, format!("no feature '{id}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use aop_kernel::event::{Actor, Event};
+    use aop_kernel::status::Status;
+
+    #[test]
+    fn a_line_names_a_question_once() {
+        let id = "q_01J9ZQ4V7K3M2N1P0R5S6T7V8W";
+        for (reason, before, after) in [
+            (format!("question {id} expired"), "awaiting_input → blocked: ", " expired"),
+            (format!("see {id}"), "awaiting_input → blocked: see ", ""),
+        ] {
+            let (from, to) = (Status::AwaitingInput, Status::Blocked);
+            let at = Timestamp::from_millis(0);
+            let stamped = Stamped {
+                feature_id: FeatureId::parse("shop").unwrap(),
+                at,
+                actor: Actor::Policy,
+                operation_id: None,
+                event: Event::StatusChanged { from, to, reason: Some(reason), turn_stays: false },
+            };
+            let entry = Entry::of(&stamped, at);
+            let text = |pieces: &[Piece]| pieces.iter().map(|piece| piece.text.as_str()).collect::<String>();
+            assert_eq!((text(&entry.before).as_str(), text(&entry.after).as_str()), (before, after));
+            assert_eq!(entry.question.as_deref(), Some(id));
+        }
+    }
 }

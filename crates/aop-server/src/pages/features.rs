@@ -74,7 +74,8 @@ pub(super) struct Card {
     pub(super) prompt: Option<String>,
     pub(super) since: Option<When>,
     pub(super) by: Option<&'static str>,
-    pub(super) resume: Option<String>,
+    /// What it does afterwards.
+    pub(super) then: Option<String>,
     pub(super) at_it: Option<String>,
     pub(super) updated: When,
     /// Whether it stands still because no run is active.
@@ -105,10 +106,10 @@ impl Card {
             since: waits.awaiting_since.map(|since| When::past(since, now)),
             by: waits.requested_by_role.map(|role| role.as_str()),
             // Nothing comes behind a question outside any feature.
-            resume: waits
+            then: waits
                 .resume_status
                 .filter(|_| !feature.adhoc)
-                .map(|status| words::resume(status.as_str())),
+                .map(|status| words::goes_on(status.as_str())),
             at_it,
             updated: When::past(feature.updated_at, now),
             idle,
@@ -116,9 +117,11 @@ impl Card {
     }
 }
 
-/// Whether a run has something to do for it.
-fn is_in_work(feature: &Feature) -> bool {
-    !feature.adhoc && feature.status.worker().is_some()
+/// Whether a run has something to do for it, or will have once somebody has answered.
+pub(super) fn is_in_work(feature: &Feature) -> bool {
+    let waits_for =
+        feature.waiting.as_ref().and_then(|waiting| Status::parse(waiting.resume_status.as_str()));
+    !feature.adhoc && waits_for.unwrap_or(feature.status).worker().is_some()
 }
 
 /// Puts what is asked on the cards of features that wait.
@@ -207,11 +210,12 @@ mod tests {
         assert!(Card::of(&feature, false, now).idle && !Card::of(&feature, true, now).idle);
         world.ask("shop", json!({})).await;
         let waiting = store.feature(FeatureId::parse("shop").unwrap()).await.unwrap().unwrap();
-        assert!(!Card::of(&waiting, false, now).idle, "it waits for a person");
+        assert!(Card::of(&waiting, false, now).idle, "nobody goes on with it after an answer");
         let lone = Feature { adhoc: true, ..feature };
         let card = Card::of(&lone, false, now);
-        assert!(!card.idle && card.resume.is_none());
+        assert!(!card.idle && card.then.is_none());
         let lone = Feature { adhoc: true, ..waiting };
-        assert_eq!(Card::of(&lone, true, now).resume, None, "nothing comes behind it");
+        let card = Card::of(&lone, false, now);
+        assert!(!card.idle && card.then.is_none(), "nothing comes behind it");
     }
 }

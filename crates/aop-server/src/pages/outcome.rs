@@ -17,6 +17,8 @@ pub(crate) struct Outcome {
     pub(crate) door: Option<String>,
     pub(crate) note: Option<String>,
     pub(crate) values: Vec<Given>,
+    /// Whether a form was sent in which nothing was filled in: every field was optional.
+    pub(crate) blank: bool,
 }
 
 /// One answered field.
@@ -29,7 +31,6 @@ pub(crate) struct Given {
 impl Outcome {
     /// `None` while it is open.
     pub(crate) fn of(question: &Question, now: Timestamp) -> Option<Self> {
-        let status = question.state.status().as_str();
         Some(match &question.state {
             QuestionState::Open => return None,
             QuestionState::Answered { answer, at, by, resolution } => {
@@ -40,30 +41,33 @@ impl Outcome {
                 Outcome {
                     when: Some(When::past(*at, now)),
                     values: values(&question.asked, answer),
-                    ..Outcome::closed(status, headline, resolution)
+                    blank: answer.as_object().is_some_and(serde_json::Map::is_empty)
+                        && question.asked.spec.is_some(),
+                    ..Outcome::closed(question, headline, resolution)
                 }
             }
             QuestionState::Expired { resolution } => Outcome {
                 when: question.expires_at.map(|at| When::past(at, now)),
-                ..Outcome::closed(status, "Nobody answered in time".to_owned(), resolution)
+                ..Outcome::closed(question, "Nobody answered in time".to_owned(), resolution)
             },
             QuestionState::Withdrawn { resolution } => {
-                Outcome::closed(status, "Withdrawn".to_owned(), resolution)
+                Outcome::closed(question, "Withdrawn".to_owned(), resolution)
             }
         })
     }
 
-    fn closed(status: &'static str, headline: String, resolution: &Resolution) -> Self {
+    fn closed(question: &Question, headline: String, resolution: &Resolution) -> Self {
         let policy = resolution.surface == "policy";
         Outcome {
-            status,
+            status: question.state.status().as_str(),
             headline,
             policy,
-            explanation: words::mode(resolution.mode),
+            explanation: words::mode(resolution.mode, &question.asked),
             when: None,
             door: (!policy).then(|| words::door(&resolution.surface)),
             note: resolution.note.clone().filter(|_| !policy),
             values: Vec::new(),
+            blank: false,
         }
     }
 

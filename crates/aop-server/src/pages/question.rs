@@ -2,6 +2,7 @@
 //! wins; whoever comes later is told who was first, and keeps what they typed.
 
 use super::feature::Entry;
+use super::features::is_in_work;
 use super::form::{Form, Shape};
 use super::outcome::Outcome;
 use super::shell::{Here, Shell, Waiting};
@@ -11,7 +12,7 @@ use crate::details::details;
 use crate::http::auth::{SignedForm, Visitor};
 use crate::http::{App, SURFACE, Shared};
 use crate::wait::question as find;
-use aop_kernel::event::Stamped;
+use aop_kernel::event::{Event, Stamped};
 use aop_kernel::ids::QuestionId;
 use aop_kernel::log::sentence;
 use aop_kernel::question::{Question, QuestionState, ResolutionMode};
@@ -75,7 +76,10 @@ struct QuestionPage {
     operation: String,
     outcome: Option<Outcome>,
     late: Option<Late>,
-    resume: Option<String>,
+    /// What its feature does after an answer.
+    then: Option<String>,
+    /// Whether it does so only once somebody starts a run.
+    idle: bool,
     role: &'static str,
     session: String,
     engine: Option<String>,
@@ -215,8 +219,9 @@ async fn view(
         None => engine.engine.clone(),
     });
     let is_lone = feature.as_ref().is_some_and(|feature| feature.adhoc);
-    let resume = question.resume_status.as_ref().filter(|_| !is_lone);
-    let resume = resume.map(|status| words::resume(status.as_str()));
+    let then = question.resume_status.as_ref().filter(|_| !is_lone);
+    let then = then.map(|status| words::goes_on(status.as_str()));
+    let idle = feature.as_ref().is_some_and(is_in_work) && !app.service.is_at_work().await;
     Ok(QuestionPage {
         shell,
         id: id.to_string(),
@@ -237,7 +242,8 @@ async fn view(
         operation: fresh_operation(),
         outcome: Outcome::of(question, now),
         late,
-        resume,
+        then,
+        idle,
         role: asked.role.as_str(),
         session: asked.session_id.clone(),
         engine: engine.or_else(|| feature.and_then(|feature| feature.engine)),
@@ -261,8 +267,11 @@ async fn happened_before(store: &dyn Store, question: &Question) -> Result<(Vec<
         let (count, last) = (events.len(), events.last().map(|event| event.seq));
         let stamped = events.into_iter().map(|event| event.stamped);
         let earlier = stamped.filter(|stamped| stamped.at <= question.created_at);
-        // Without the asking itself, which the whole page is about.
-        let earlier = earlier.filter(|stamped| !sentence(stamped).contains(question.id.as_str()));
+        // Without the asking itself, which the whole page is about, and the feature that it brought along.
+        let earlier = earlier.filter(|stamped| {
+            !matches!(stamped.event, Event::FeatureCreated { adhoc: true, .. })
+                && !sentence(stamped).contains(question.id.as_str())
+        });
         lines.extend(earlier.take(LINES));
         lines.truncate(LINES);
         if lines.len() == LINES || count < size {
@@ -288,6 +297,15 @@ mod tests {
             let note = json!({"feature_id": "shop", "note": format!("note {number}")});
             world.try_call(Tool::FeatureLogAppend, note).await.unwrap();
         }
+    }
+
+    #[tokio::test]
+    async fn nothing_happened_before_a_question_outside_any_feature() {
+        let world = World::new().await;
+        let id = world.ask_outside("Which?").await;
+        let store = world.service.store.as_ref();
+        let question = find(store, &QuestionId::parse(&id).unwrap()).await.unwrap();
+        assert_eq!(happened_before(store, &question).await.unwrap(), (Vec::new(), false));
     }
 
     #[tokio::test]

@@ -173,9 +173,15 @@ pub(crate) fn status(status: Status) -> &'static str {
     }
 }
 
-/// A recorded `resume_status`, which may be one that this version does not know.
-pub(crate) fn resume(name: &str) -> String {
-    Status::parse(name).map_or_else(|| name.to_owned(), |known| status(known).to_lowercase())
+/// What a feature does after a question with this `resume_status`, which may be one that this version does not know.
+/// How a sentence goes on that begins with the feature.
+pub(crate) fn goes_on(name: &str) -> String {
+    match Status::parse(name) {
+        Some(Status::Qa) => "goes on in review".to_owned(),
+        Some(known) if known.worker().is_some() => format!("goes on in {}", status(known).to_lowercase()),
+        Some(known) => format!("stays {}", status(known).to_lowercase()),
+        None => format!("goes on in {name}"),
+    }
 }
 
 /// Where a question comes from that brought its feature along.
@@ -202,17 +208,25 @@ pub(crate) fn on_timeout(question: &Question, is_lone: bool) -> String {
             ),
             (DecisionPolicy::Decline, _) => "it counts as not permitted.".to_owned(),
             (DecisionPolicy::EngineJudgement, _) | (DecisionPolicy::UseDefault, None) => {
-                "the agent decides for itself, and has to say that it did.".to_owned()
+                format!("{} decides for itself, and has to say that it did.", asker(&question.asked))
             }
         },
     }
 }
 
+/// Who goes on without an answer. People ask as well, and scripts in their name.
+fn asker(asked: &Asked) -> &'static str {
+    if asked.role == Role::Human { "whoever asked" } else { "the agent" }
+}
+
 /// How a question was closed.
-pub(crate) fn mode(mode: ResolutionMode) -> &'static str {
+pub(crate) fn mode(mode: ResolutionMode, asked: &Asked) -> &'static str {
     match mode {
         ResolutionMode::UserReply => "The first answer stands.",
         ResolutionMode::Expired => "Nobody answered in time.",
+        ResolutionMode::EngineJudgement if asked.role == Role::Human => {
+            "Nobody answered in time. By policy whoever asked decides for itself, and has to say that it did."
+        }
         ResolutionMode::EngineJudgement => {
             "Nobody answered in time. By policy the agent decides for itself, and has to say that it did."
         }
@@ -340,6 +354,28 @@ mod tests {
                 let asked = crate::pages::fixture::asked(json!({"question_type": kind, "role": role}));
                 assert_eq!(caution(&asked).unwrap().contains("agent"), agent, "{kind} {role}");
             }
+        }
+    }
+
+    #[test]
+    fn where_a_person_asked_no_agent_decides_for_itself() {
+        for (role, agent) in [("human", false), ("builder", true)] {
+            let asked = crate::pages::fixture::asked(json!({"role": role}));
+            assert_eq!(mode(ResolutionMode::EngineJudgement, &asked).contains("agent"), agent, "{role}");
+            assert_eq!(asker(&asked).contains("agent"), agent, "{role}");
+        }
+    }
+
+    #[test]
+    fn a_sentence_says_where_a_feature_goes_on_or_that_it_stays() {
+        for (status, told) in [
+            ("building", "goes on in building"),
+            ("qa", "goes on in review"),
+            ("blocked", "stays blocked"),
+            ("ready_to_merge", "stays ready to merge"),
+            ("painting", "goes on in painting"),
+        ] {
+            assert_eq!(goes_on(status), told);
         }
     }
 

@@ -57,6 +57,32 @@ fn a_feature_that_no_run_works_on_says_so_until_one_does() {
 }
 
 #[test]
+fn whoever_answers_on_a_page_is_told_when_no_run_goes_on() {
+    let project = Project::with_feature();
+    let field =
+        json!({"id": "a", "header": "Note", "question": "Anything?", "kind": "free_text", "required": false});
+    let mut asks = question("shop", "one");
+    asks["expected_answer"] = json!(null);
+    asks["spec"] = json!({"version": 1, "topic": "t", "questions": [field]});
+    project.tool("feature.question_create", "builder", &asks).data();
+    let id = project.opened_question()["question_id"].as_str().unwrap().to_owned();
+    let server = Server::start(&project);
+    let visit = Visit::sign_in(&server);
+    let (path, idle) = (format!("/questions/{id}"), "No run is active; start one with <code>aop run</code>.");
+    for path in [&path, "/features", "/features/shop"] {
+        let page = visit.get(path).body;
+        assert_eq!(page.matches(idle).count(), 1, "{path}: {page}");
+    }
+    let page = visit.get(&path).body;
+    assert!(page.contains("shop <b>goes on in planning</b>.") && page.contains(">optional<"), "{page}");
+    let answer = json!({"feature_id": "shop", "question_id": id, "answer": {}, "answered_by": "ada",
+        "operation_id": "a"});
+    project.tool("feature.question_answer", "human", &answer).data();
+    let page = visit.get(&path).body;
+    assert!(page.contains("Nothing was filled in.") && page.matches(idle).count() == 1, "{page}");
+}
+
+#[test]
 fn a_transcript_names_the_role_that_worked_and_when() {
     let project = workshop("");
     script(&project, "shop", &json!({"planner": [{"fail": "no"}]}));

@@ -715,7 +715,10 @@ fn whoever_sends_a_feature_back_to_work_is_told_when_nobody_is_there_to_go_on() 
     assert!(screen(&project, "status").contains("No run is active; start one with `aop run`."));
     project.tool("feature.question_create", "builder", &question("shop", "op-1")).data();
     let asked = project.opened_question();
-    assert!(!screen(&project, "status").contains("No run is active"), "it waits for a person");
+    assert!(
+        screen(&project, "status").contains("No run is active"),
+        "nobody goes on with it after an answer"
+    );
     let id = asked["question_id"].as_str().unwrap();
     let text = screen(&project, &format!("answer --feature-id shop --question-id {id} --answer yes"));
     let told = "shop is back in planning; start `aop run` to continue.";

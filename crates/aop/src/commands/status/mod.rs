@@ -80,9 +80,10 @@ fn notes(session: &Session, features: &[Value], at_work: bool) -> Result<Vec<Str
     Ok(notes)
 }
 
-/// Whether a run has something to do for it.
+/// Whether a run has something to do for it, or will have once somebody has answered.
 fn is_in_work(feature: &Value) -> bool {
-    feature["adhoc"] != true && feature["status"].as_str().is_some_and(has_worker)
+    let status = feature["resume_status"].as_str().or(feature["status"].as_str());
+    feature["adhoc"] != true && status.is_some_and(has_worker)
 }
 
 /// Whether a worker has a feature in this phase.
