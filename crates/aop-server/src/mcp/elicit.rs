@@ -30,6 +30,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The one question of a form that was made for a question without one.
 const LONE: &str = "answer";
 
+/// So much of a detail is shown where nothing is allowed by it: a form of a client has no place to look further down.
+const DETAIL: usize = 8_000;
+
 /// So much of the schema of an answer is shown.
 const SCHEMA: usize = 2_000;
 
@@ -264,7 +267,12 @@ fn all_of_it(asked: &Asked, message: &str, again: Option<&str>) -> String {
         true => visible(&asked.prompt),
         false => asked.prompt.clone(),
     });
-    let details = details(asked).into_iter().map(|(name, text)| match text.contains('\n') {
+    let in_part = |text: String| match words::cut(&text, DETAIL) {
+        part if part == text || asked.question_type.grants() => text,
+        part => format!("{part}\n(all of it: `aop questions --json`)"),
+    };
+    let details = details(asked).into_iter().map(|(name, text)| (name, in_part(text)));
+    let details = details.map(|(name, text)| match text.contains('\n') {
         true => format!("{name}:\n{text}"),
         false => format!("{name}: {text}"),
     });
@@ -372,6 +380,21 @@ mod tests {
             warn: |_| (),
         };
         Handler::new(door, watch::channel(false).1)
+    }
+
+    #[test]
+    fn a_detail_that_is_cut_says_where_the_rest_is_and_one_that_is_allowed_is_not_cut() {
+        for (kind, is_whole) in [("clarification", false), ("permission_override", true)] {
+            let details = json!({"input": format!("{}end", "x".repeat(2 * DETAIL))});
+            let asked = crate::pages::fixture::asked(json!({"question_type": kind, "details": details}));
+            let text = all_of_it(&asked, "Which?", None);
+            assert_eq!(text.contains("xend"), is_whole, "{kind}");
+            assert_eq!(
+                text.contains("x…\n(all of it: `aop questions --json`)\n\nWhich?"),
+                !is_whole,
+                "{kind}"
+            );
+        }
     }
 
     #[tokio::test]
