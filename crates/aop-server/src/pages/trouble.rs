@@ -26,7 +26,9 @@ impl Trouble {
             status: StatusCode::NOT_FOUND,
             title: "There is nothing here",
             message: message.to_owned(),
-            hint: "The inbox shows every open question, the features page everything else.".to_owned(),
+            hint: "The inbox shows every open question, the features page every feature. All questions, also those outside any \
+                   feature that are closed: aop questions --status all."
+                .to_owned(),
             kept: Vec::new(),
             way: to_the_inbox(),
         }
