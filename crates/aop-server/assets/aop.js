@@ -96,12 +96,14 @@
     if (name !== visitor && !lost && $("main form")) location.replace(body.dataset.url);
   };
   const keyOf = (place) => place?.closest("[data-key]")?.dataset.key;
-  // What had the focus has it again, and what was folded out stays so.
+  // What had the focus has it again, what was folded out stays so, and long texts stay where they were read.
   const swap = (old, now) => {
     const at = document.activeElement, held = old.contains(at);
-    const folds = $$("details", old);
-    $$("details", now).forEach((fold, index) => { fold.open = folds[index]?.open ?? fold.open; });
+    const folds = $$("details", old), texts = $$("pre", old).map((text) => [text.scrollLeft, text.scrollTop]);
+    const before = ({ dataset: { fold } }, index) => fold ? folds.find((other) => other.dataset.fold === fold) : folds[index];
+    $$("details", now).forEach((fold, index) => { fold.open = before(fold, index)?.open ?? fold.open; });
     old.replaceWith(document.adoptNode(now));
+    $$("pre", now).forEach((text, index) => text.scrollTo(...(texts[index] ?? [0, 0])));
     const same = (other) => other.tagName === at.tagName && other.href === at.href && keyOf(other) === keyOf(at);
     if (held) (at === old ? now : $$("a, summary", now).find(same))?.focus({ preventScroll: true });
   };
@@ -109,7 +111,8 @@
     const key = keyOf(document.activeElement) ?? picked?.dataset.key;
     for (const old of $$("[data-live]")) {
       const now = fresh.getElementById(old.id);
-      if (now) swap(old, now);
+      // What is the same keeps what somebody selected in it.
+      if (now && !old.isEqualNode(now)) swap(old, now);
     }
     document.title = fresh.title;
     off = ahead(fresh.body);

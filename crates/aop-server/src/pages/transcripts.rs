@@ -126,7 +126,8 @@ async fn show(
     visitor: Visitor,
     Named((id, run, turn, file)): Named<(String, String, String, String)>,
 ) -> Page {
-    let (shell, card, id) = about(&app, &visitor, &id).await?;
+    let (mut shell, card, id) = about(&app, &visitor, &id).await?;
+    shell.url = format!("{}/{run}/{turn}/{file}", shell.url);
     let turns = Turns::of(&app, id.clone()).await?;
     let all = find(&app, id).await?;
     let wanted = all.into_iter().find(|found| found.run == run && found.turn == turn && found.file == file);

@@ -243,6 +243,37 @@ fn a_question_answered_elsewhere_becomes_its_result_on_every_page_and_typed_text
 }
 
 #[test]
+fn a_text_that_an_agent_writes_is_followed_where_it_is_read() {
+    let project = project();
+    let server = Server::start(&project);
+    let browser = Browser::signed_in(&server, Seat::Desk);
+    let turn = "r_01J9ZQ4V7K3M2N1P0R5S6T7V8W/shop/turn-one-1";
+    let folder = project.path(&format!(".aop/runs/{turn}"));
+    let (file, long) = (folder.join("transcript.jsonl"), "{\"a line\": 1}\n".repeat(400));
+    let happens = |operation: &str| {
+        let note = json!({"feature_id": "shop", "note": "something", "operation_id": operation});
+        project.tool("feature.log_append", "human", &note).data();
+    };
+    browser.go("/features/shop/transcripts");
+    browser.until_text("#live", "Live");
+    browser.until_text("#transcripts", "No engine has worked on this feature yet.");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(&file, &long).unwrap();
+    happens("one");
+    browser.until_text("#transcripts", "turn-one-1");
+    browser.click("#transcripts a");
+    browser.until_text("#live", "Live");
+    browser.script("document.querySelector('.transcript').scrollTop = 500");
+    std::fs::write(&file, format!("{long}and the end")).unwrap();
+    happens("two");
+    browser.until_text("#transcript", "and the end");
+    assert_eq!(browser.script("return document.querySelector('.transcript').scrollTop"), 500);
+    browser.go("/features/shop/changes");
+    assert!(browser.has("#changes"));
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
 fn a_page_that_nobody_sees_leaves_its_connection_to_others() {
     let project = project();
     let server = Server::start(&project);
