@@ -1,5 +1,6 @@
 //! The inbox: everything that waits for a person, the most urgent first.
 
+use super::lapsed::Gone;
 use super::shell::{Here, Shell, Waiting};
 use super::words::{self, When};
 use super::{Page, page};
@@ -41,6 +42,8 @@ struct InboxPage {
     /// Whether there are more pages than were counted.
     more: bool,
     first: usize,
+    /// What ended without an answer and is in no list else.
+    gone: Vec<Gone>,
 }
 
 /// A question in a list.
@@ -124,9 +127,19 @@ async fn show(
         let title = feature.map(|feature| if feature.adhoc { String::new() } else { feature.title });
         cards.push(Card::of(question, &title.unwrap_or_default(), now));
     }
+    let mut gone = Vec::new();
+    if number == 1 {
+        let mut lapsed = app.pages.lapsed.lock().await;
+        lapsed.catch_up(store.as_ref(), shell.seq).await?;
+        let latest = lapsed.latest(now);
+        drop(lapsed);
+        for ended in latest {
+            gone.extend(Gone::of(store.as_ref(), ended, now).await?);
+        }
+    }
     shell.open = Waiting::of(&inbox);
     page(
         StatusCode::OK,
-        &InboxPage { shell, cards, number, pages, more: inbox.more, first: (number - 1) * PAGE },
+        &InboxPage { shell, cards, number, pages, more: inbox.more, first: (number - 1) * PAGE, gone },
     )
 }

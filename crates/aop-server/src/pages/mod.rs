@@ -3,7 +3,8 @@
 //!
 //! One file for each page with its view; `form` is the form of a question, `words` says what people read, `markdown`
 //! makes agents' texts harmless, `signs` has what would be obeyed or not seen, `worktree` what git may do in the folder
-//! of an agent; `assets` holds the files, `trouble` the pages for when something is wrong.
+//! of an agent, `lapsed` finds the questions that no other list leads to; `assets` holds the files, `trouble` the pages
+//! for when something is wrong.
 
 mod activity;
 mod assets;
@@ -15,6 +16,7 @@ mod features;
 pub(crate) mod fixture;
 mod form;
 mod inbox;
+mod lapsed;
 pub(crate) mod markdown;
 mod outcome;
 mod question;
@@ -46,6 +48,7 @@ pub(crate) struct Memory {
     /// The `.aop` folder, for worktrees and transcripts.
     pub(crate) folder: Option<PathBuf>,
     tally: tokio::sync::Mutex<activity::Tally>,
+    lapsed: tokio::sync::Mutex<lapsed::Lapsed>,
 }
 
 impl Memory {
