@@ -2,7 +2,8 @@
 //! answer is the next message.
 
 use super::home::{FirstStart, HOME_VARIABLE};
-use super::opening::told;
+use super::opening::told_later;
+use super::rollout::Rollout;
 use super::start::Place;
 use super::turn::conversation;
 use super::{NO_THREAD, gone, unusable};
@@ -110,17 +111,16 @@ pub(super) async fn run(
 async fn prompt(place: &Place<'_>, request: &TurnRequest) -> (String, bool) {
     let instructed =
         |text: &str| format!("{}\n\n{text}", request.instructions.trim_end()).trim_start().to_owned();
+    let held = match &request.session {
+        Some(id) => conversation(place.home, id).await.unwrap_or_default(),
+        None => Rollout::default(),
+    };
     match &request.input {
         Input::Message(text) => {
-            let known = match &request.session {
-                Some(id) => conversation(place.home, id)
-                    .await
-                    .is_some_and(|held| held.was_told(&request.instructions)),
-                None => false,
-            };
+            let known = held.was_told(&request.instructions);
             (if known { text.clone() } else { instructed(text) }, false)
         }
-        Input::Reply(reply) => (join(&told(reply), &reply.notes), true),
+        Input::Reply(reply) => (join(&told_later(reply, &held), &reply.notes), true),
         Input::Continue(words) => (words.clone(), false),
     }
 }

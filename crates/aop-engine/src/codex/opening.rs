@@ -1,13 +1,14 @@
 //! How a turn begins: what the conversation holds already, what it is given, and which of its asks nobody has seen yet.
 //!
 //! A conversation can have been cut off anywhere. What the rollout says decides: a call without an output gets its
-//! output, a call that was interrupted for good is told in a message instead, and nothing is said twice.
+//! output, a call that was interrupted for good or compacted away is told in a message instead, and nothing is said twice.
 
 use super::card::{AskedCall, Card, asked_calls};
 use super::permission;
 use super::rollout::{Call, Output, Rollout};
 use crate::port::{Input, Reply};
 use crate::words::join;
+use aop_turn::quote::quoted;
 use serde_json::{Value, json};
 
 /// What a call is told that stood behind a question in the same message: Codex runs nothing while it asks.
@@ -122,7 +123,8 @@ impl Opening {
         opening.items.reverse();
         if opening.items.is_empty() {
             opening.delivery = Delivery::Message;
-            let words = if is_permission { permission::told_by_message(reply) } else { told(reply) };
+            let words =
+                if is_permission { permission::told_by_message(reply) } else { told_later(reply, rollout) };
             // The engine was killed the moment that the question was recorded, and may have gone on until then.
             let behind: Vec<&Call> = asked_behind(rollout, &calls).collect();
             let is_accepted = behind.iter().any(|call| call.output == Output::Given);
@@ -173,6 +175,14 @@ fn unasked(rollout: &Rollout, asked: &[AskedCall]) -> Vec<Card> {
 /// The end of a question as a message. It names the question, so that it is found in the conversation later.
 pub(super) fn told(reply: &Reply) -> String {
     named(&reply.words, &reply.question_id)
+}
+
+/// The same in a conversation that went on without it: where that was made shorter, the model may not remember what it
+/// asked, and is told that too.
+pub(super) fn told_later(reply: &Reply, rollout: &Rollout) -> String {
+    let asked = reply.question["prompt"].as_str().filter(|_| rollout.is_compacted);
+    let asked = asked.map(|asked| format!("You had asked:\n\n{}", quoted(asked))).unwrap_or_default();
+    join(&asked, &told(reply))
 }
 
 /// Words about a question, with its name.
@@ -285,6 +295,19 @@ mod tests {
         let opening = opened(&reply(&["a"], true), &interrupted);
         assert_eq!(opening.delivery, Delivery::Message);
         assert!(opening.message.unwrap().contains("q_1") && opening.items.is_empty());
+    }
+
+    #[test]
+    fn a_call_that_was_compacted_away_is_told_by_a_message_that_names_the_question() {
+        let mut rollout = Rollout::of(&[call("a", "request_user_input"), call("b", "request_user_input")]);
+        let compacted = json!({"type": "compacted", "payload": {"message": "", "replacement_history": []}});
+        rollout.line(compacted.to_string().as_bytes());
+        let opening = Opening::next(&reply(&["a"], true), "", &rollout);
+        assert_eq!((opening.delivery, opening.items.len()), (Delivery::Message, 0));
+        let message = "You had asked:\n\n> ?\n\nthe words\n\n(This is about question q_1.)";
+        assert_eq!((opening.message.as_deref(), opening.unasked.len()), (Some(message), 0));
+        let opening = Opening::next(&Input::Continue("go on".into()), "", &rollout);
+        assert!(opening.unasked.is_empty(), "the model does not know any more that it asked");
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(crate) struct Rollout {
     told: Vec<Message>,
     /// The last thing in it is a message of the model's: it has nothing left to go on with.
     pub(super) model_spoke_last: bool,
+    /// It was made shorter: of what was asked above that, the model may know as little as a summary says.
+    pub(super) is_compacted: bool,
 }
 
 /// A message to the model.
@@ -121,17 +123,36 @@ impl Rollout {
 
     pub(crate) fn line(&mut self, line: &[u8]) {
         // The other kinds of line are larger and of no interest here; a cut last line is none of any kind.
-        const MARK: &[u8] = b"\"response_item\"";
-        if !line.windows(MARK.len()).any(|window| window == MARK) {
+        let names = |mark: &[u8]| line.windows(mark.len()).any(|window| window == mark);
+        if !names(b"\"response_item\"") && !names(b"\"compacted\"") {
             return;
         }
         let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else { return };
-        if fields.get("type").and_then(Value::as_str) != Some("response_item") {
-            return;
+        let Some(Value::Object(payload)) = fields.get("payload") else { return };
+        match fields.get("type").and_then(Value::as_str) {
+            Some("response_item") => self.item(payload),
+            Some("compacted") => self.compacted(payload.get("replacement_history")),
+            _ => {}
         }
-        if let Some(Value::Object(item)) = fields.get("payload") {
-            self.item(item);
-        }
+    }
+
+    /// The conversation was made shorter: of what stands above, the model has a summary, and the items of the new history
+    /// where the line names one. Codex drops the output of a call that it does not have any more, so a call that waited
+    /// and is not in that history waits no longer. What had been returned or told before is in the summary.
+    fn compacted(&mut self, history: Option<&Value>) {
+        self.is_compacted = true;
+        let items = history.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let named = |kinds: [&str; 2]| {
+            let of_kind = move |item: &&Value| kinds.iter().any(|kind| item["type"] == *kind);
+            items.iter().filter(of_kind).filter_map(|item| item["call_id"].as_str()).collect::<Vec<_>>()
+        };
+        let kept = named(["function_call", "custom_tool_call"]);
+        // An output that stands in the new history alone is the engine's own: it closes what was cut off.
+        let closed = named(["function_call_output", "custom_tool_call_output"]);
+        self.calls.retain(|call| {
+            let call_id = call.call_id.as_str();
+            call.output != Output::Missing || (kept.contains(&call_id) && !closed.contains(&call_id))
+        });
     }
 
     fn item(&mut self, item: &Map<String, Value>) {
@@ -277,6 +298,56 @@ mod tests {
             rollout.line(line.as_bytes());
         }
         assert_eq!(rollout, before);
+    }
+
+    /// A conversation of these items that was then made shorter.
+    fn compacted(items: &[Value], payload: Value) -> Rollout {
+        let mut rollout = rollout(items);
+        rollout.line(json!({"type": "compacted", "payload": payload}).to_string().as_bytes());
+        rollout
+    }
+
+    #[test]
+    fn a_call_that_was_compacted_away_waits_no_longer() {
+        let waiting = [call("c", "request_user_input")];
+        let summary = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "q_1 is open"}]});
+        for payload in [
+            json!({"message": "summary"}),
+            json!({"message": "summary", "replacement_history": null}),
+            json!({"message": "", "replacement_history": [summary]}),
+        ] {
+            let rollout = compacted(&waiting, payload.clone());
+            assert_eq!((rollout.find_call("c"), rollout.unanswered().count()), (None, 0), "{payload}");
+            assert!(!rollout.holds_reply("q_1", Some("c")), "a summary that names the question is no answer");
+        }
+    }
+
+    #[test]
+    fn a_call_that_stands_in_the_new_history_waits_on() {
+        let waiting = [call("c", "request_user_input"), call("d", "exec_command")];
+        let kept = compacted(&waiting, json!({"message": "", "replacement_history": [waiting[0]]}));
+        assert_eq!(kept.unanswered().map(|call| call.call_id.as_str()).collect::<Vec<_>>(), ["c"]);
+        let closed = json!([waiting[0], output("c", "aborted")]);
+        let closed = compacted(&waiting, json!({"message": "", "replacement_history": closed}));
+        assert_eq!(closed.unanswered().count(), 0);
+        assert!(!closed.holds_reply("q_1", Some("c")));
+    }
+
+    #[test]
+    fn what_was_told_before_a_compaction_is_told() {
+        let message = json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "(q_2) yes"}]});
+        let told = [call("c", "request_user_input"), output("c", "{}"), message];
+        let told = compacted(&told, json!({"message": "summary", "replacement_history": []}));
+        assert!(told.holds_reply("q_1", Some("c")) && told.holds_reply("q_2", None));
+    }
+
+    #[test]
+    fn an_output_for_a_call_that_was_compacted_away_tells_nothing() {
+        let mut rollout =
+            compacted(&[call("c", "request_user_input")], json!({"message": "", "replacement_history": []}));
+        let late = json!({"type": "response_item", "payload": output("c", "{}")});
+        rollout.line(late.to_string().as_bytes());
+        assert!(!rollout.holds_reply("q_1", Some("c")));
     }
 
     #[test]

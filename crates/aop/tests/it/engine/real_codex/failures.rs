@@ -225,6 +225,36 @@ async fn a_writer_left_over_from_a_turn_is_ended_and_anybody_elses_is_left_alone
 }
 
 #[tokio::test]
+async fn an_answer_reaches_a_conversation_that_was_compacted_while_its_question_waited() {
+    let stage = Stage::new(
+        Script::new().then(ask("call_ask", &[question("db", &["x", "y"])])).then(Reply::text(DONE)),
+    );
+    let report = stage.run(stage.start("one")).await;
+    let asked = &report.asked[0];
+    // As a person does who has it open and types `/compact`.
+    let thread = stage.host.session_ref().session;
+    let mut person = other_writer(&stage, &thread, false);
+    let compact = json!({"id": 3, "method": "thread/compact/start", "params": {"threadId": thread}});
+    writeln!(person.stdin.as_mut().unwrap(), "{compact}").unwrap();
+    let sessions = stage.project.path(".aop/engines/codex/sessions");
+    let is_compacted = |content: &[u8]| String::from_utf8_lossy(content).contains("\"type\":\"compacted\"");
+    until("it is compacted", || files(&sessions).iter().any(|(_, content, _)| is_compacted(content)));
+    person.kill().unwrap();
+    person.wait().unwrap();
+
+    stage.answer(asked, &json!({"db": "y"}));
+    assert_eq!(stage.holds(asked, "call_ask").await, Some(false));
+    let report = stage.resume("two", asked, "call_ask").await;
+    assert!(report.delivered);
+    assert_done(&report);
+    let told = stage.model.user_messages();
+    let told: Vec<&String> = told.iter().filter(|text| text.contains(asked.as_str())).collect();
+    let [told] = told.as_slice() else { panic!("{told:?}") };
+    assert!(told.contains("Which db?") && told.contains(r#"{"db":"y"}"#), "{told}");
+    assert_eq!(stage.holds(asked, "call_ask").await, Some(true));
+}
+
+#[tokio::test]
 async fn a_version_that_cannot_ask_natively_asks_in_text_and_is_resumed_by_message() {
     let mut stage =
         Stage::new(Script::new().then(Reply::text("Which database shall I use?")).then(Reply::text(DONE)));
