@@ -5,6 +5,7 @@ use super::home::{FirstStart, HOME_VARIABLE};
 use super::opening::told_later;
 use super::rollout::Rollout;
 use super::start::Place;
+use super::thread::SNAPSHOTS;
 use super::turn::conversation;
 use super::{NO_THREAD, gone, unusable};
 use crate::port::{EngineError, Host, Input, Progress, SessionRef, TurnReport, TurnRequest};
@@ -40,6 +41,8 @@ pub(super) async fn run(
     launch.output_schema = file.as_deref();
     let mut argv: Vec<_> = command_line(&launch).argv.into_iter().map(Into::into).collect();
     argv[0] = place.program.path.clone().into();
+    // Behind `exec`, and before `resume`, which does not take all options itself.
+    argv.splice(2..2, ["-c".into(), format!("{SNAPSHOTS}=false").into()]);
     let mut env = place.around.for_turn(request);
     env.insert(HOME_VARIABLE.into(), place.home.into());
     let mut first = FirstStart::wait(place.home, &place.program.version_text()).await?;

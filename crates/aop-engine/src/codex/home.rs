@@ -18,6 +18,8 @@ pub(crate) const HOME_VARIABLE: &str = "CODEX_HOME";
 const COPIED: [&str; 3] = ["config.toml", "AGENTS.md", "AGENTS.override.md"];
 /// Linked: the sign-in, and that of MCP servers.
 const LINKED: [&str; 2] = ["auth.json", ".credentials.json"];
+/// What earlier versions of ours have let Codex leave there: the environment of its shells, for good.
+const SNAPSHOTS: &str = "shell_snapshots";
 
 /// Where the home of a project is.
 pub(crate) fn path(project: &Path) -> PathBuf {
@@ -32,6 +34,8 @@ pub(super) fn prepare(project: &Path, env: &BTreeMap<OsString, OsString>) -> Res
         cause: error.to_string(),
     };
     make_private(&home).map_err(failed)?;
+    // What cannot be taken away now is tried again next time.
+    let _ = std::fs::remove_dir_all(home.join(SNAPSHOTS));
     if let Some(user) = of_the_user(env).filter(|user| !is_same(user, &home)) {
         for name in COPIED.map(OsString::from).into_iter().chain(profiles(&user)) {
             copy(&user.join(&name), &home.join(&name)).map_err(failed)?;
@@ -213,6 +217,18 @@ mod tests {
         place.prepare();
         assert!(!home.join("config.toml").exists());
         assert!(std::fs::symlink_metadata(home.join("auth.json")).is_err());
+    }
+
+    #[test]
+    fn an_environment_that_an_earlier_version_left_is_taken_away() {
+        let place = place();
+        let left = place.prepare().join("shell_snapshots");
+        std::fs::create_dir(&left).unwrap();
+        std::fs::write(left.join("t.1.sh"), "export PGPASSWORD=x").unwrap();
+        std::fs::create_dir_all(place.user("shell_snapshots")).unwrap();
+        place.prepare();
+        assert!(!left.exists());
+        assert!(place.user("shell_snapshots").exists(), "the user's own Codex is not ours");
     }
 
     #[test]

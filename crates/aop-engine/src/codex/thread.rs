@@ -20,6 +20,10 @@ words. If nobody answers, you are told so in words.
 next message you get.
 ";
 
+/// Whether Codex writes down what a shell of the person's would export. That is their whole environment, keys and all, and
+/// only an end in good order would take the file away again: ours is none.
+pub(crate) const SNAPSHOTS: &str = "features.shell_snapshot";
+
 /// The standing instructions of a thread.
 pub(super) fn instructions(request: &TurnRequest) -> String {
     match request.mode {
@@ -35,6 +39,7 @@ pub(super) fn parameters(request: &TurnRequest, writable: Option<&[Value]>) -> V
     let mut parameters = codex_thread_parameters(request.permissions);
     parameters["cwd"] = json!(request.cwd);
     parameters["developerInstructions"] = instructions(request).into();
+    parameters["config"][SNAPSHOTS] = false.into();
     parameters["config"]["suppress_unstable_features_warning"] = true.into();
     if let Some(writable) = writable {
         parameters["config"]["sandbox_workspace_write.writable_roots"] = writable.into();

@@ -2,7 +2,7 @@
 
 use super::{DONE, Stage, ask, assert_done, is_alive, outcome, question, surroundings};
 use crate::engine::until;
-use aop_engine::{EngineError, Input, Progress, TurnRequest, driver};
+use aop_engine::{EngineError, Input, Progress, Surroundings, TurnRequest, driver};
 use aop_testkit::{Engines, Program, Reply, Script};
 use aop_turn::{Engine, Outcome, TurnErrorCode};
 use serde_json::{Value, json};
@@ -21,12 +21,17 @@ fn error_code(outcome: &Outcome) -> TurnErrorCode {
 
 /// A driver that finds this script as `codex`, and after it what the stage has.
 fn with_program(stage: &mut Stage, script: &str) {
+    let around = surroundings(&stage.home);
+    with_program_around(stage, script, around);
+}
+
+/// The same with these variables.
+fn with_program_around(stage: &mut Stage, script: &str, mut around: Surroundings) {
     let folder = stage.project.path("programs");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("codex");
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut around = surroundings(&stage.home);
     let path = around.env.get_mut(std::ffi::OsStr::new("PATH")).unwrap();
     let folders = std::iter::once(folder).chain(std::env::split_paths(&path.clone()).collect::<Vec<_>>());
     *path = std::env::join_paths(folders).unwrap();
@@ -165,6 +170,35 @@ async fn the_users_own_codex_stays_as_it_is_to_the_byte() {
     assert!(home.join("sessions").is_dir(), "the sessions are the project's");
     assert_eq!(std::fs::read_link(home.join("auth.json")).unwrap(), own.join("auth.json"));
     assert!(stage.model.conversation().unwrap().mentions("Be brief."), "the user's instructions hold");
+}
+
+#[tokio::test]
+async fn the_environment_of_a_turn_is_written_down_nowhere() {
+    let mut stage = Stage::new(Script::new());
+    let mut around = surroundings(&stage.home);
+    around.env.insert("PGPASSWORD".into(), "hunter2-of-the-database".into());
+    // By the app-server, and by `codex exec`: the real program then says that it is older than it is.
+    for (run, version) in [("one", "0.166.0"), ("two", "0.140.0")] {
+        let real = Engines::required().program(Program::Codex);
+        let says =
+            format!("[ \"$1\" = --version ] && echo codex-cli {version} || exec {} \"$@\"", real.display());
+        with_program_around(&mut stage, &says, around.clone());
+        stage.model.extend(
+            Script::new()
+                .then(Reply::call(
+                    "exec_command",
+                    &format!("call_{run}"),
+                    json!({"cmd": "echo $PGPASSWORD | wc -c"}),
+                ))
+                .then(Reply::text(DONE)),
+        );
+        assert_done(&stage.run(stage.start(run)).await);
+        let returned = &stage.model.results_of(&format!("call_{run}"))[0];
+        assert!(returned.contains("24"), "the command has the variable: {returned}");
+        let holds = |content: &[u8]| content.windows(7).any(|window| window == b"hunter2");
+        let found = files(&stage.project.path(".aop")).into_iter().filter(|(_, content, _)| holds(content));
+        assert_eq!(found.map(|(path, ..)| path).collect::<Vec<_>>(), [""; 0], "{version}");
+    }
 }
 
 /// Codex itself, with the conversation open: somebody else's process, or one left over from a turn.
