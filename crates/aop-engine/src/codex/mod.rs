@@ -83,6 +83,13 @@ impl Driver for Codex {
     }
 }
 
+/// What `codex` is started with to show a person a conversation, before its handle. A program that cannot be used is
+/// started plainly: it says itself what is the matter with it.
+pub(crate) async fn interface(around: &Surroundings, project: &Path) -> Vec<String> {
+    let found = Program::find(around, &home::path(project)).await;
+    found.map_or_else(|_| vec!["resume".to_owned()], |program| program.interface())
+}
+
 /// What Codex says when it cannot find the thread that it is to resume.
 const NO_THREAD: &str = "no rollout found";
 

@@ -1,6 +1,7 @@
 //! Which Codex is installed, and what that one can do.
 
 use super::home::HOME_VARIABLE;
+use super::thread::SNAPSHOTS;
 use crate::port::EngineError;
 use crate::process::Surroundings;
 use crate::program::missing;
@@ -18,6 +19,8 @@ const PROGRAM: &str = "codex";
 pub(crate) const TESTED: Version = Version(0, 166, 0);
 /// From here on threads can be resumed with an answer: `thread/inject_items` and asking outside plan mode.
 const ASKS_FROM: Version = Version(0, 149, 0);
+/// From here on the interface works by way of a server of its own, and can be told not to.
+const DAEMON_FROM: Version = Version(0, 156, 0);
 /// Older ones write other lines than the parser knows.
 pub(crate) const OLDEST: Version = Version(0, 98, 0);
 /// Longer than any program needs to print its version.
@@ -49,6 +52,14 @@ impl Program {
     /// Whether the app-server of this version can ask and take answers.
     pub(super) fn asks_natively(&self) -> bool {
         self.version >= ASKS_FROM
+    }
+
+    /// What the interface of this version is started with, before the conversation's handle. A server of its own would stay
+    /// for good, with the agent's credential, and would hold the conversation for a while after the person has left it.
+    pub(super) fn interface(&self) -> Vec<String> {
+        let no_snapshots = format!("{SNAPSHOTS}=false");
+        let no_daemon = (self.version >= DAEMON_FROM).then_some("--no-daemon");
+        ["resume", "-c", &no_snapshots].into_iter().chain(no_daemon).map(str::to_owned).collect()
     }
 
     /// The version as text.

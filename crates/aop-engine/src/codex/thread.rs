@@ -22,7 +22,7 @@ next message you get.
 
 /// Whether Codex writes down what a shell of the person's would export. That is their whole environment, keys and all, and
 /// only an end in good order would take the file away again: ours is none.
-pub(crate) const SNAPSHOTS: &str = "features.shell_snapshot";
+pub(super) const SNAPSHOTS: &str = "features.shell_snapshot";
 
 /// The standing instructions of a thread.
 pub(super) fn instructions(request: &TurnRequest) -> String {

@@ -66,7 +66,7 @@ pub(crate) fn run(global: &Global, screen: &Screen, args: &AttachArgs) -> Comman
     // It is started in another folder than this one.
     let root = &session.project.root;
     let root = std::path::absolute(root).unwrap_or_else(|_| root.clone());
-    let attach = attach(&around, &root, id.as_str(), role, &found).ok_or_else(|| {
+    let attach = session.wait(attach(&around, &root, id.as_str(), role, &found)).ok_or_else(|| {
         Refusal::new(ErrorCode::UnsupportedOperation, "the scripted engine has no interface of its own")
             .hint(format!("its session is .aop/scripted/sessions/{}.json", found.session))
     })?;
