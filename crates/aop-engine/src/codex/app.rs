@@ -19,6 +19,13 @@ const HELLO: Duration = Duration::from_secs(60);
 /// So many lines that mean nothing, before the server has said hello, mean that it will not.
 const NOISE_BEFORE_HELLO: usize = 20;
 
+/// What is the matter with one that says nothing of use.
+const SILENT: &str = "it does not answer";
+/// Exit codes from here on are ends by a signal.
+const BY_SIGNAL: i32 = 128;
+/// How a Rust program ends that has met with what it holds to be impossible. Its words are not about how it is used.
+const PANICKED: i32 = 101;
+
 /// Why a request of ours came to nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CallError {
@@ -26,6 +33,15 @@ pub(super) enum CallError {
     Refused(String),
     /// The server is gone, or its time is up.
     Gone,
+}
+
+/// What came of starting a server.
+#[derive(Debug)]
+pub(super) enum Start {
+    /// It has said hello.
+    Runs(Box<App>),
+    /// Its process came to an end that says nothing about the program: it was killed, or its time was up.
+    Died(Left),
 }
 
 /// What is left of a server.
@@ -59,7 +75,7 @@ pub(super) struct App {
 
 impl App {
     /// Starts the server and says hello.
-    pub(super) async fn start(mut launch: Launch) -> Result<App, EngineError> {
+    pub(super) async fn start(mut launch: Launch) -> Result<Start, EngineError> {
         let Limits { hard, idle, .. } = launch.limits;
         launch.limits = Limits { hard: NEVER, idle: NEVER, ..launch.limits };
         let process = Guarded::spawn(launch).await?;
@@ -85,24 +101,34 @@ impl App {
             Ok(Ok(_)) => {
                 app.greeted = true;
                 app.process.write(&wire::notice("initialized"));
-                Ok(app)
+                Ok(Start::Runs(Box::new(app)))
             }
-            Ok(Err(CallError::Refused(words))) => Err(app.no_server(&words).await),
-            Ok(Err(CallError::Gone)) | Err(_) => Err(app.no_server("it does not answer").await),
+            Ok(Err(CallError::Refused(words))) => Err(no_server(&words, &app.noise(), &app.kill().await)),
+            Ok(Err(CallError::Gone)) if !app.is_noisy() => app.ended_early().await,
+            Ok(Err(CallError::Gone)) | Err(_) => Err(no_server(SILENT, &app.noise(), &app.kill().await)),
         }
     }
 
-    /// It was started and is no app-server.
-    async fn no_server(self, what: &str) -> EngineError {
-        let noise = self.noise.join("\n");
+    /// It went before it had said hello. One that exits with words, as about how it is used, is no server; one that was
+    /// killed, by whomever or for want of memory, may well be one the next time.
+    async fn ended_early(self) -> Result<Start, EngineError> {
+        let noise = self.noise();
         let left = self.left_behind().await;
-        let words = [left.errors.as_str(), noise.trim()].into_iter().find(|words| !words.is_empty());
-        let words = words.map(|words| format!(": {}", last_lines(words))).unwrap_or_default();
-        EngineError::Unusable {
-            engine: Engine::Codex,
-            cause: format!("`codex app-server` was started, but {what}{words}"),
-            hint: "try `codex app-server --help`; `codex --version` shows what is installed".to_owned(),
+        let has_words = !left.errors.is_empty() || !noise.is_empty();
+        let exited = left.process.exit_code.is_some_and(|code| code < BY_SIGNAL && code != PANICKED);
+        if exited && has_words && !left.process.timed_out {
+            return Err(no_server(SILENT, &noise, &left));
         }
+        Ok(Start::Died(left))
+    }
+
+    /// More was said before hello than any server says.
+    fn is_noisy(&self) -> bool {
+        self.noise.len() > NOISE_BEFORE_HELLO
+    }
+
+    fn noise(&self) -> String {
+        self.noise.join("\n").trim().to_owned()
     }
 
     /// The process.
@@ -185,7 +211,7 @@ impl App {
         let message = wire::read(&line);
         if !self.greeted && message == Message::Noise {
             self.noise.push(String::from_utf8_lossy(&line).trim().chars().take(200).collect());
-            if self.noise.len() > NOISE_BEFORE_HELLO {
+            if self.is_noisy() {
                 return false;
             }
         }
@@ -204,16 +230,23 @@ impl App {
     /// The server is gone by itself or too slow; whatever is left of it goes now.
     pub(super) async fn left_behind(self) -> Left {
         let transcript = self.process.transcript();
-        let end = if self.timed_out || !self.greeted {
-            self.process.kill().await
-        } else {
-            self.process.wait().await
-        };
+        let end = if self.timed_out { self.process.kill().await } else { self.process.wait().await };
         let mut process = end.process();
         process.timed_out |= self.timed_out;
         let mut turn = self.reader.finish();
         end.explain(&mut turn);
         Left { turn, process, transcript, errors: end.errors }
+    }
+}
+
+/// It was started and is no app-server.
+fn no_server(what: &str, noise: &str, left: &Left) -> EngineError {
+    let words = [left.errors.as_str(), noise].into_iter().find(|words| !words.is_empty());
+    let words = words.map(|words| format!(": {}", last_lines(words))).unwrap_or_default();
+    EngineError::Unusable {
+        engine: Engine::Codex,
+        cause: format!("`codex app-server` was started, but {what}{words}"),
+        hint: "try `codex app-server --help`; `codex --version` shows what is installed".to_owned(),
     }
 }
 

@@ -1,14 +1,15 @@
 //! The beginning of a turn: what is known of the conversation, the process, and the thread in it.
 
-use super::app::{App, CallError};
+use super::app::{App, CallError, Left, Start};
 use super::card::Card;
 use super::home::{FirstStart, HOME_VARIABLE};
-use super::opening::Opening;
+use super::opening::{Delivery, Opening};
 use super::program::Program;
 use super::turn::{Turn, conversation, refusal, refused};
 use super::{NO_THREAD, gone, thread, unusable, writer};
 use crate::port::{Asked, EngineError, Host, SessionRef, TurnReport, TurnRequest};
 use crate::process::{Launch, Stdin, Surroundings};
+use aop_turn::stream::Ended;
 use aop_turn::{Engine, Process, TurnReader};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -18,6 +19,10 @@ use std::time::Duration;
 /// How often, and how long apart, a thread is asked for that another process still has.
 const WRITER_TRIES: u32 = 20;
 const WRITER_PAUSE: Duration = Duration::from_millis(100);
+/// What Codex says of a thread that another process has.
+const WRITTEN: &str = "active writer";
+/// The same for people. It passes, so the turn is tried again.
+const HELD: &str = "somebody has the conversation open (`aop attach`, or Codex itself): close it there";
 
 /// What a turn needs to know before there is a process.
 #[derive(Debug)]
@@ -48,7 +53,7 @@ pub(super) async fn run(
     let mut env = place.around.for_turn(request);
     env.insert(HOME_VARIABLE.into(), place.home.into());
     let first = FirstStart::wait(place.home, &place.program.version_text()).await?;
-    let mut app = App::start(Launch {
+    let started = App::start(Launch {
         aop: place.around.aop.clone(),
         argv: vec![place.program.path.clone().into(), "app-server".into()],
         env,
@@ -58,13 +63,24 @@ pub(super) async fn run(
         limits: request.limits,
     })
     .await?;
+    let mut app = match started {
+        Start::Runs(app) => *app,
+        Start::Died(left) => return Ok(failed(left, known, &opening, asked)),
+    };
     if let Some(first) = first {
         first.done();
     }
     host.progress(app.started());
     let thread = match join_thread(&mut app, place.home, request).await {
         Ok(thread) => thread,
-        Err(error) => {
+        Err(Unjoined::Died) => return Ok(failed(app.left_behind().await, known, &opening, asked)),
+        Err(Unjoined::Held(words)) => {
+            let mut left = app.kill().await;
+            let end = left.turn.length..left.turn.length;
+            left.turn.ended = Some((Ended::Failed(format!("{HELD}: {words}")), end));
+            return Ok(failed(left, known, &opening, asked));
+        }
+        Err(Unjoined::Unusable(error)) => {
             app.kill().await;
             return Err(error);
         }
@@ -142,8 +158,45 @@ fn without_process(request: &TurnRequest, session: SessionRef, asked: Vec<String
     }
 }
 
+/// The report of a turn that came to nothing before it had its thread. It is tried again as any that failed.
+fn failed(left: Left, known: Option<SessionRef>, opening: &Opening, asked: Vec<String>) -> TurnReport {
+    TurnReport {
+        turn: left.turn,
+        process: left.process,
+        session: known,
+        asked,
+        transcript: left.transcript,
+        delivered: opening.delivery == Delivery::Held,
+    }
+}
+
+/// Why there is no thread.
+enum Unjoined {
+    /// The server is gone, or its time is up.
+    Died,
+    /// Somebody else's process writes it. The server says so in these words.
+    Held(String),
+    /// No retry would help.
+    Unusable(EngineError),
+}
+
+impl From<EngineError> for Unjoined {
+    fn from(error: EngineError) -> Self {
+        Unjoined::Unusable(error)
+    }
+}
+
+impl Unjoined {
+    fn at(method: &str, error: CallError) -> Self {
+        match error {
+            CallError::Gone => Unjoined::Died,
+            CallError::Refused(words) => refused(method, &words).into(),
+        }
+    }
+}
+
 /// Starts the thread, or takes it up again.
-async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, EngineError> {
+async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Result<String, Unjoined> {
     let writable = match thread::outside_folder(&request.cwd, &request.run_dir) {
         Some(folder) => {
             // One that is not there could not be opened to the sandbox.
@@ -163,26 +216,27 @@ async fn join_thread(app: &mut App, home: &Path, request: &TurnRequest) -> Resul
     };
     let mut parameters = thread::parameters(request, writable.as_deref());
     let Some(thread) = &request.session else {
-        let started =
-            app.call("thread/start", &parameters).await.map_err(|error| refused("thread/start", error))?;
+        let started = app.call("thread/start", &parameters).await;
+        let started = started.map_err(|error| Unjoined::at("thread/start", error))?;
         let id = started.pointer("/thread/id").and_then(Value::as_str).map(str::to_owned);
-        return id
-            .ok_or_else(|| unusable("it started a thread without an id", "try `codex app-server --help`"));
+        let nameless = || unusable("it started a thread without an id", "try `codex app-server --help`");
+        return Ok(id.ok_or_else(nameless)?);
     };
     parameters["threadId"] = thread.as_str().into();
     parameters["excludeTurns"] = true.into();
     for attempt in 1.. {
         match app.call("thread/resume", &parameters).await {
             Ok(_) => break,
-            Err(CallError::Refused(words)) if words.contains("active writer") && attempt < WRITER_TRIES => {
+            Err(CallError::Refused(words)) if words.contains(WRITTEN) && attempt < WRITER_TRIES => {
                 // The turn has the claim, so whoever else holds the thread was left over from an earlier one.
                 writer::end_left_over(home, thread).await;
                 tokio::time::sleep(WRITER_PAUSE).await;
             }
+            Err(CallError::Refused(words)) if words.contains(WRITTEN) => return Err(Unjoined::Held(words)),
             Err(CallError::Refused(words)) if words.contains(NO_THREAD) => {
-                return Err(gone(thread, home));
+                return Err(gone(thread, home).into());
             }
-            Err(error) => return Err(refused("thread/resume", error)),
+            Err(error) => return Err(Unjoined::at("thread/resume", error)),
         }
     }
     Ok(thread.clone())

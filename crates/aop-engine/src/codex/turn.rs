@@ -67,15 +67,9 @@ pub(super) fn refusal(request: &TurnRequest) -> Option<&'static str> {
     }
 }
 
-pub(super) fn refused(method: &str, error: CallError) -> EngineError {
-    match error {
-        CallError::Refused(words) => {
-            unusable(&format!("{method}: {words}"), "`codex doctor` checks its settings")
-        }
-        CallError::Gone => {
-            unusable(&format!("it ended during {method}"), "stderr.log in the turn's folder says why")
-        }
-    }
+/// The server does not do what it is asked for.
+pub(super) fn refused(method: &str, words: &str) -> EngineError {
+    unusable(&format!("{method}: {words}"), "`codex doctor` checks its settings")
 }
 
 impl<'a> Turn<'a> {
@@ -117,7 +111,7 @@ impl<'a> Turn<'a> {
             match self.app.call("thread/inject_items", &items).await {
                 Ok(_) => self.delivered |= self.delivery == Delivery::Item,
                 Err(CallError::Gone) => return Ok(Flow::Gone),
-                Err(error) => return Err(refused("thread/inject_items", error)),
+                Err(CallError::Refused(words)) => return Err(refused("thread/inject_items", &words)),
             }
         }
         if !self.asked.is_empty() {
@@ -126,7 +120,7 @@ impl<'a> Turn<'a> {
         match self.begin(opening.message.as_deref()).await {
             Ok(()) => self.listen().await,
             Err(CallError::Gone) => Ok(Flow::Gone),
-            Err(error) => Err(refused("turn/start", error)),
+            Err(CallError::Refused(words)) => Err(refused("turn/start", &words)),
         }
     }
 
@@ -238,7 +232,7 @@ impl<'a> Turn<'a> {
         match self.begin(Some(&words)).await {
             Ok(()) => Ok(Flow::GoOn),
             Err(CallError::Gone) => Ok(Flow::Gone),
-            Err(error) => Err(refused("turn/start", error)),
+            Err(CallError::Refused(words)) => Err(refused("turn/start", &words)),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::{DONE, Stage, ask, assert_done, is_alive, outcome, question, surroundings};
 use crate::engine::until;
-use aop_engine::{EngineError, Input, Progress, Surroundings, TurnRequest, driver};
+use aop_engine::{EngineError, Input, Progress, Surroundings, TurnReport, TurnRequest, driver};
 use aop_testkit::{Engines, Program, Reply, Script};
 use aop_turn::{Engine, Outcome, TurnErrorCode};
 use serde_json::{Value, json};
@@ -54,6 +54,37 @@ async fn an_engine_that_dies_in_mid_turn_is_an_error_and_the_conversation_goes_o
     let report = stage.run(stage.next("two", Input::Continue("Go on.".into()))).await;
     assert_done(&report);
     assert_eq!(stage.items(), ["user: Plan the shop."], "nothing was said to the model but its task");
+}
+
+#[tokio::test]
+async fn an_engine_that_dies_before_its_turn_begins_is_a_failed_turn() {
+    let mut stage = Stage::new(
+        Script::new().then(ask("call_ask", &[question("db", &["x", "y"])])).then(Reply::text(DONE)),
+    );
+    let real = Engines::required().program(Program::Codex).display().to_string();
+    // At its start, and when it is asked for the thread, of which nothing comes back then.
+    let hello = r#"read hello; echo '{"id":1,"result":{}}'; read initialized; read thread"#;
+    let dies = ["kill -9 $$", "echo killed >&2; kill -9 $$", "exit 3", &format!("{hello}; kill -9 $$")]
+        .map(|death| format!("[ \"$1\" = --version ] && echo codex-cli 0.166.0 || {{ {death}; }}"));
+    let killed = |report: &TurnReport| {
+        assert_eq!(error_code(&outcome(report)), TurnErrorCode::EngineFailed, "{:?}", outcome(report));
+        assert!(!report.delivered && report.asked.is_empty());
+    };
+    for (try_number, death) in dies.iter().enumerate() {
+        with_program(&mut stage, death);
+        killed(&stage.run(stage.start(&format!("zero-{try_number}"))).await);
+    }
+    with_program(&mut stage, &format!("exec {real} \"$@\""));
+    let report = stage.run(stage.start("one")).await;
+    let asked = &report.asked[0];
+    stage.answer(asked, &json!({"db": "x"}));
+    for (try_number, death) in dies.iter().enumerate() {
+        with_program(&mut stage, death);
+        killed(&stage.resume(&format!("two-{try_number}"), asked, "call_ask").await);
+    }
+    with_program(&mut stage, &format!("exec {real} \"$@\""));
+    assert_done(&stage.resume("three", asked, "call_ask").await);
+    assert_eq!(stage.model.results_of("call_ask").len(), 1);
 }
 
 #[tokio::test]
@@ -242,10 +273,18 @@ async fn a_writer_left_over_from_a_turn_is_ended_and_anybody_elses_is_left_alone
 
     let mut person = other_writer(&stage, &thread, false);
     let end = stage.end(asked, "call_ask").await;
-    match stage.try_run(stage.next("two", Input::Reply(Box::new(end)))).await {
-        Err(EngineError::Unusable { cause, .. }) => assert!(cause.contains("active writer"), "{cause}"),
+    let report = stage.run(stage.next("two", Input::Reply(Box::new(end)))).await;
+    match outcome(&report) {
+        // Tried again as any failed turn: the person may leave it at any moment.
+        Outcome::Error { code: TurnErrorCode::EngineFailed, message } => {
+            assert!(
+                message.contains("has the conversation open") && message.contains("aop attach"),
+                "{message}"
+            );
+        }
         other => panic!("{other:?}"),
     }
+    assert!(!report.delivered);
     let pid = i32::try_from(person.id()).unwrap();
     assert!(is_alive(pid), "a person's own Codex is nobody's business");
     person.kill().unwrap();
