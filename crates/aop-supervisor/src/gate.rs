@@ -9,7 +9,7 @@ use crate::runner::{Context, Stop};
 use crate::shown;
 use crate::turn::mode_for;
 use aop_ask::gate::{Gate, GateState, Packet};
-use aop_ask::{AnswerSpec, Answers};
+use aop_ask::{AnswerSpec, Answers, Violation};
 use aop_kernel::feature::Feature;
 use aop_kernel::hex::hexadecimal;
 use aop_kernel::ids::QuestionId;
@@ -51,8 +51,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         Err(error) => return Err(unusable(feature, &path, &error.to_string()).into()),
     };
     let packet = Packet::parse(&bytes).map_err(|violations| {
-        let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
-        unusable(feature, &path, &first.unwrap_or_default()).fact("violations", violations)
+        unusable(feature, &path, &first_of(&violations)).fact("violations", violations)
     })?;
     let Some(gate) = packet.gate() else { return Ok(true) };
     let place = Place::resolve(&context.settings.root, &gate.answer_path)
@@ -73,8 +72,7 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
         let GateState::Invalid(violations) = packet.judge(Some(&standing)) else {
             return Err(other().into());
         };
-        let first = violations.first().map(|found| format!("{}: {}", found.path, found.message));
-        let cause = format!("'{}' is not a valid answer ({})", gate.answer_path, first.unwrap_or_default());
+        let cause = format!("'{}' is not a valid answer ({})", gate.answer_path, first_of(&violations));
         return Err(in_the_way(&path, gate, feature, &cause).fact("violations", violations).into());
     }
     let Some(given) = ask(context, feature, gate, &path).await? else { return Ok(false) };
@@ -92,6 +90,15 @@ pub(crate) async fn open_gate(context: &Context, feature: &Feature) -> Result<bo
     crash_point("gate_settled");
     context.store().forget(given.question_id).await?;
     Ok(true)
+}
+
+/// The first violation in one sentence. What is about the whole document has no place in it to name.
+fn first_of(violations: &[Violation]) -> String {
+    match violations.first() {
+        Some(found) if found.path.is_empty() => found.message.clone(),
+        Some(found) => format!("{}: {}", found.path, found.message),
+        None => String::new(),
+    }
 }
 
 /// A packet that somebody wrote for a phase that there is none of. A folder that is there and cannot be looked into may
@@ -357,6 +364,20 @@ pub(crate) fn short_digest(text: &str) -> String {
 mod tests {
     use super::*;
     use aop_store::{MemoryStore, SystemClock};
+
+    #[test]
+    fn what_is_wrong_with_a_whole_document_is_told_without_a_place_and_without_a_secret() {
+        let packet = json!({"answer_path": "a.json", "novel_ask": {"version": 1, "topic": "t", "questions": [
+            {"id": "q", "header": "H", "question": "Q?", "kind": "free_text", "required": true, "secret": true}]}});
+        let packet = Packet::parse(packet.to_string().as_bytes()).unwrap();
+        for (standing, told) in [
+            (&b"\"hunter2\""[..], "an answer record must be an object, but this is a text"),
+            (b"{\"answers\": \"hunter2\"}", "/version: version is missing"),
+        ] {
+            let GateState::Invalid(violations) = packet.judge(Some(standing)) else { panic!("not invalid") };
+            assert_eq!(first_of(&violations), told);
+        }
+    }
 
     #[tokio::test]
     async fn of_several_answers_at_one_path_the_one_that_was_written_stays_known() {

@@ -3,8 +3,8 @@
 use super::{Answers, check, time};
 use crate::json;
 use crate::spec::QuestionSpec;
-use crate::spec::read::{member, object, text};
-use crate::violation::{Report, Violation, close, show};
+use crate::spec::read::{member, text};
+use crate::violation::{Report, Violation, close, show, unsaid};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -107,7 +107,13 @@ impl Serialize for AnswerSpec {
 }
 
 fn record(report: &mut Report, spec: &QuestionSpec, value: &Value) -> Option<AnswerSpec> {
-    let map = object(report, "", value, "an answer record")?;
+    let Some(map) = value.as_object() else {
+        // It may be the answer to the one question that is secret.
+        let found = if spec.has_secret() { unsaid(value) } else { show(value) };
+        let message = format!("an answer record must be an object, but this is {found}");
+        report.add("wrong_type", "", message, "write a JSON object: { … }");
+        return None;
+    };
     close(report, "", map, &KEYS);
     same(report, map, "version", &json!(spec.version()));
     same(report, map, "topic", &json!(spec.topic()));

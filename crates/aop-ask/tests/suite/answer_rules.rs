@@ -59,6 +59,22 @@ fn a_secret_answer_that_is_wrong_stands_in_no_message() {
 }
 
 #[test]
+fn a_secret_that_stands_where_its_record_belongs_is_not_told() {
+    let secret = spec(&with(&platform(), "/questions/0/secret", Some(json!(true))));
+    for whole in [json!("hunter2"), json!(271_828), json!(["hunter2"]), json!(true), json!(null)] {
+        let bytes = serde_json::to_vec(&whole).unwrap();
+        for found in [AnswerSpec::parse(&secret, &bytes), AnswerSpec::from_json(&secret, &whole)] {
+            let found = found.unwrap_err();
+            assert_eq!(brief(&found), ["wrong_type "]);
+            let told = format!("{found:?}");
+            assert!(!told.contains("hunter2") && !told.contains("271"), "{told}");
+        }
+    }
+    let told = format!("{:?}", AnswerSpec::from_json(&spec(&platform()), &json!("hunter2")).unwrap_err());
+    assert!(told.contains("hunter2"), "what is no secret is named: {told}");
+}
+
+#[test]
 fn answers_come_out_in_the_order_of_the_questions() {
     let answers = json!({"notes": "none", "targets": ["Windows", "Linux"], "channel": "Beta"});
     let answers = Answers::check(&release(), &answers).unwrap();
