@@ -11,6 +11,8 @@ use std::collections::{HashMap, HashSet};
 struct Node<'a> {
     /// Something is picked in it: not only confirmed or judged.
     picks: bool,
+    /// And then perhaps something else.
+    picks_many: bool,
     labels: Vec<&'a str>,
     next: Vec<Way<'a>>,
 }
@@ -36,13 +38,13 @@ pub(super) fn judge(errors: &mut Report, warnings: &mut Report, steps: &[&Value]
         for (index, prompt) in prompts.iter().enumerate() {
             // What an uncovered cluster would hold is missing, not merged.
             let report = if uncovered.contains(&index) { &mut *warnings } else { &mut *errors };
-            compressed(report, index, prompt, &nodes, &places);
+            compressed(report, index, prompt, &nodes, &places, linear);
         }
     } else {
         answers(errors, &nodes, &places);
         reach(errors, steps, &nodes, &places);
         for (index, prompt) in prompts.iter().enumerate() {
-            compressed(errors, index, prompt, &nodes, &places);
+            compressed(errors, index, prompt, &nodes, &places, linear);
         }
     }
     prompts.iter().for_each(|prompt| repeated(errors, prompt, &nodes, &places, linear));
@@ -57,8 +59,9 @@ fn node(step: &Value) -> Node<'_> {
             Some(Way { at, answer: item.get("answer")?.as_str()?, target: item.get("next_step")?.as_str()? })
         })
         .collect();
-    let picks = step.get("intent").is_some_and(|intent| intent == "select_one" || intent == "select_many");
-    Node { picks, labels, next }
+    let is_meant = |wanted: &str| step.get("intent").is_some_and(|intent| intent == wanted);
+    let picks_many = is_meant("select_many");
+    Node { picks: picks_many || is_meant("select_one"), picks_many, labels, next }
 }
 
 /// Every option leads somewhere, exactly once, and that place exists.
@@ -143,9 +146,7 @@ fn clusters(
         let mapped = mapped(prompt, places);
         let Some((first, rest)) = mapped.split_first() else { continue };
         let offered = nodes[*first].labels.len();
-        if prompt.get("overflow_strategy").is_some_and(|strategy| strategy == super::TWO_STAGE_ROUTING)
-            && rest.len() < offered
-        {
+        if is_routed(prompt) && rest.len() < offered {
             let message =
                 format!("{offered} clusters are offered, but only {} have a step of their own", rest.len());
             let path = join(&join("/source_prompts", index), "mapped_step_ids");
@@ -174,12 +175,46 @@ fn dangling(report: &mut Report, nodes: &[Node<'_>]) {
     }
 }
 
+/// Whether a label says that it leads back. Many options begin with such a word: "Back up the database" is one.
 fn leads_back(label: &str) -> bool {
     let lower = label.to_lowercase();
-    ["back", "go back", "return"].iter().any(|word| lower == *word || lower.starts_with(&format!("{word} ")))
+    ["back", "go back", "return"]
+        .iter()
+        .any(|word| lower == *word || lower.starts_with(&format!("{word} to ")))
 }
 
-/// A routed prompt has each option of the source once: in one of its clusters. What leads on to another pick is a cluster.
+/// The options of the source among those of a prompt's steps: where each stands, by step and place, and its label. What
+/// leads on to another pick is a cluster, or a way back.
+fn leaves<'a>(
+    mapped: &[usize],
+    nodes: &[Node<'a>],
+    places: &HashMap<&str, usize>,
+) -> Vec<(usize, usize, &'a str)> {
+    let own: HashSet<usize> = mapped.iter().copied().filter(|step| nodes[*step].picks).collect();
+    let first = mapped.first();
+    let leads_on = |step: usize, label: &str| {
+        let ways = nodes[step].next.iter().filter(|way| way.answer == label);
+        let mut picks = ways.filter_map(|way| places.get(way.target)).filter(|target| own.contains(target));
+        // Where one after the other is picked, a pick may lead to the next without a step between.
+        let is_next = |target: &usize| {
+            nodes[step].picks_many && !leads_back(label) && (*target == step || Some(target) == first)
+        };
+        picks.any(|target| !is_next(target))
+    };
+    let mut leaves = Vec::new();
+    for step in mapped.iter().copied().filter(|step| own.contains(step)) {
+        let labels = nodes[step].labels.iter().copied().enumerate();
+        leaves
+            .extend(labels.filter(|(_, label)| !leads_on(step, label)).map(|(at, label)| (step, at, label)));
+    }
+    leaves
+}
+
+fn is_routed(prompt: &Value) -> bool {
+    prompt.get("overflow_strategy").is_some_and(|strategy| strategy == super::TWO_STAGE_ROUTING)
+}
+
+/// A routed prompt has each option of the source once: in one of its clusters.
 fn repeated(
     report: &mut Report,
     prompt: &Value,
@@ -187,52 +222,49 @@ fn repeated(
     places: &HashMap<&str, usize>,
     linear: bool,
 ) {
-    if prompt.get("overflow_strategy").is_none_or(|strategy| strategy != super::TWO_STAGE_ROUTING) {
+    if !is_routed(prompt) {
         return;
     }
     let mapped = mapped(prompt, places);
-    let own: HashSet<usize> = mapped.iter().copied().collect();
-    let is_pick = |step: &usize| own.contains(step) && nodes[*step].picks;
-    let leads_on = |node: &Node<'_>, label: &str| {
-        let ways = node.next.iter().filter(|way| way.answer == label);
-        ways.filter_map(|way| places.get(way.target)).any(is_pick)
-    };
+    // Without next the first step has the clusters, and only its label says that an option leads back.
+    let steps = &mapped[usize::from(linear).min(mapped.len())..];
+    let is_navigation = |label: &str| linear && (leads_back(label) || Nav::is_label(label));
     let mut seen: HashMap<&str, usize> = HashMap::new();
-    // Without next the first step has the clusters.
-    for step in mapped.iter().skip(usize::from(linear)).filter(|step| is_pick(step)) {
-        let node = &nodes[*step];
-        for (at, label) in node.labels.iter().enumerate() {
-            if leads_back(label) || Nav::is_label(label) || leads_on(node, label) {
-                continue;
-            }
-            if *seen.entry(label).or_insert(*step) != *step {
-                let path = join(&join(&join("/steps", step), "options"), at);
-                let message = format!("the option {} stands in two clusters of one prompt", quote(label));
-                let hint = "keep it in one of them: each option of the source has one place";
-                report.add("repeated_option", &path, message, hint);
-            }
+    for (step, at, label) in leaves(steps, nodes, places) {
+        if !is_navigation(label) && *seen.entry(label).or_insert(step) != step {
+            let path = join(&join(&join("/steps", step), "options"), at);
+            let message = format!("the option {} stands in two clusters of one prompt", quote(label));
+            let hint = "keep it in one of them: each option of the source has one place";
+            report.add("repeated_option", &path, message, hint);
         }
     }
 }
 
-/// Options may be routed, never merged. Each step but the first costs its parent one option, so there is an
-/// upper limit on how many source options a prompt's steps can hold.
+/// Options may be routed, never merged. Where next says what leads on, the options of the source can be counted. Elsewhere
+/// each step but the first costs its parent one option, so there is an upper limit on how many the steps can hold.
 fn compressed(
     report: &mut Report,
     index: usize,
     prompt: &Value,
     nodes: &[Node<'_>],
     places: &HashMap<&str, usize>,
+    linear: bool,
 ) {
     let mapped = mapped(prompt, places);
     let Some(count) = prompt.get("source_options_count").and_then(Value::as_u64) else { return };
     if mapped.is_empty() {
         return;
     }
-    let shown: usize = mapped.iter().map(|step| nodes[*step].labels.len().min(MAX_OPTIONS)).sum();
-    let held = shown - (mapped.len() - 1).min(shown);
+    let (held, most) = if !linear && is_routed(prompt) {
+        let labels: HashSet<&str> =
+            leaves(&mapped, nodes, places).iter().map(|(_, _, label)| *label).collect();
+        (labels.len(), "only")
+    } else {
+        let shown: usize = mapped.iter().map(|step| nodes[*step].labels.len().min(MAX_OPTIONS)).sum();
+        (shown - (mapped.len() - 1).min(shown), "at most")
+    };
     if (held as u64) < count {
-        let message = format!("the source has {count} options, but its steps hold at most {held}");
+        let message = format!("the source has {count} options, but its steps hold {most} {held}");
         let path = join(&join("/source_prompts", index), "source_options_count");
         let hint = "give every option of the source a place; merging is forbidden";
         report.add("compressed", &path, message, hint);

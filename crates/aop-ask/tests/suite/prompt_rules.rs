@@ -318,8 +318,9 @@ fn an_option_that_stands_in_two_clusters_is_an_error_with_and_without_next() {
         assert_eq!(errors(&document), Vec::<String>::new());
         let text = document.to_string().replace("\"L12\"", "\"L0\"");
         document = serde_json::from_str(&text).unwrap();
-        let [error] = &errors(&document)[..] else { panic!("{kind}: {:?}", errors(&document)) };
-        assert!(error.starts_with("repeated_option /steps/"), "{error}");
+        let [missing, repeated] = &errors(&document)[..] else { panic!("{kind}: {:?}", errors(&document)) };
+        assert_eq!(missing, "compressed /source_prompts/0/source_options_count", "L12 has no place any more");
+        assert!(repeated.starts_with("repeated_option /steps/"), "{repeated}");
     }
     let step = |id: &str, labels: [&str; 3]| {
         let options = labels.map(|label| json!({"label": label, "description": "d"}));
@@ -337,6 +338,98 @@ fn an_option_that_stands_in_two_clusters_is_an_error_with_and_without_next() {
     assert_eq!(errors(&linear), Vec::<String>::new(), "a cluster may be called like an option of it");
     linear["steps"][3]["options"][0]["label"] = json!("E");
     assert_eq!(errors(&linear), ["repeated_option /steps/3/options/0"]);
+}
+
+/// An executable document with one routed prompt: each step with its intent, its options and where they lead.
+fn routed(count: usize, steps: &[(&str, &str, &[(&str, &str)])]) -> Value {
+    let mut document = small();
+    let ids: Vec<&str> = steps.iter().map(|(id, _, _)| *id).collect();
+    document["source_prompts"][0] = json!({"id": "p", "source_phase": "1", "source_options_count": count,
+        "mapped_step_ids": ids, "overflow_strategy": "two_stage_routing"});
+    let steps = steps.iter().map(|(id, intent, ways)| {
+        let options: Vec<Value> =
+            ways.iter().map(|(label, _)| json!({"label": label, "description": "d"})).collect();
+        let next: Vec<Value> =
+            ways.iter().map(|(label, target)| json!({"answer": label, "next_step": target})).collect();
+        let mut step = json!({"id": id, "intent": intent, "question": "Which?", "on_escape": "terminate",
+            "options": options, "next": next});
+        if *intent == "select_many" {
+            step["max_choices"] = json!(1);
+        }
+        step
+    });
+    document["steps"] = steps.collect();
+    document
+}
+
+#[test]
+fn an_executable_document_that_has_fewer_options_than_its_source_is_compressed() {
+    const COMPRESSED: [&str; 1] = ["compressed /source_prompts/0/source_options_count"];
+    let more: (&str, &str, &[(&str, &str)]) = ("more", "confirm", &[("Add another", "r"), ("Done", "end")]);
+    let many: (&str, &str, &[(&str, &str)]) = ("r", "select_many", &[("X", "a"), ("Y", "b")]);
+    let one: (&str, &str, &[(&str, &str)]) = ("r", "select_one", &[("X", "a"), ("Y", "b")]);
+    let a: (&str, &str, &[(&str, &str)]) = ("a", "select_many", &[("A", "more"), ("B", "more")]);
+    let b: (&str, &str, &[(&str, &str)]) = ("b", "select_many", &[("C", "more"), ("D", "more")]);
+    // "Add another?" holds no option of the source.
+    assert_eq!(errors(&routed(4, &[many, a, b, more])), [""; 0]);
+    assert_eq!(errors(&routed(5, &[many, a, b, more])), COMPRESSED);
+    // Nor is a way back one.
+    let back = |target| {
+        let (a, b) =
+            ([("A", "end"), ("B", "end"), ("Back", target)], [("C", "end"), ("D", "end"), ("Back", target)]);
+        move |count| errors(&routed(count, &[one, ("a", "select_one", &a), ("b", "select_one", &b)]))
+    };
+    assert_eq!(back("r")(4), [""; 0]);
+    assert_eq!(back("r")(6), COMPRESSED);
+    // Two clusters that lead to one step have the options of one.
+    let three: (&str, &str, &[(&str, &str)]) = ("r", "select_many", &[("X", "a"), ("Y", "b"), ("Z", "b")]);
+    assert_eq!(errors(&routed(5, &[three, a, b, more])), COMPRESSED);
+    // What is only judged is no pick.
+    let yes_no: &[(&str, &str)] = &[("Yes", "end"), ("No", "end")];
+    assert_eq!(errors(&routed(4, &[one, ("a", "judge", yes_no), ("b", "judge", yes_no)])), COMPRESSED);
+    // One after the other may be picked without a step that asks whether to.
+    let root: (&str, &str, &[(&str, &str)]) =
+        ("r", "select_many", &[("X", "a"), ("Y", "b"), ("Done", "end")]);
+    let (a, b) = ([("A", "r"), ("B", "a"), ("Back", "r")], [("C", "r"), ("D", "b"), ("Back", "r")]);
+    let loops = |count| errors(&routed(count, &[root, ("a", "select_many", &a), ("b", "select_many", &b)]));
+    assert_eq!(loops(4), [""; 0]);
+    assert_eq!(loops(6), COMPRESSED);
+}
+
+#[test]
+fn the_worked_example_with_two_options_made_one_is_compressed() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prompts/gap-review.json");
+    let mut document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let step =
+        document["steps"].as_array_mut().unwrap().iter_mut().find(|step| step["id"] == "gaps_1").unwrap();
+    for list in ["options", "next"] {
+        step[list].as_array_mut().unwrap().truncate(2);
+    }
+    step["options"][1]["label"] = json!("No alarm, no load test");
+    step["next"][1]["answer"] = json!("No alarm, no load test");
+    assert_eq!(errors(&document), ["compressed /source_prompts/0/source_options_count"]);
+}
+
+#[test]
+fn an_option_is_no_way_back_because_its_first_word_is_back() {
+    let twice: [(&str, &str); 3] = [("A", "end"), ("B", "end"), ("Back up the database", "end")];
+    let other: [(&str, &str); 3] = [("C", "end"), ("D", "end"), ("Back up the database", "end")];
+    let r: (&str, &str, &[(&str, &str)]) = ("r", "select_one", &[("X", "a"), ("Y", "b")]);
+    let document = routed(5, &[r, ("a", "select_one", &twice), ("b", "select_one", &other)]);
+    assert_eq!(errors(&document), ["repeated_option /steps/2/options/2"]);
+    for (label, dangles) in [
+        ("Back up the database", false),
+        ("Return shipping", false),
+        ("Backwards", false),
+        ("Back", true),
+        ("BACK to the clusters", true),
+        ("Return to the start", true),
+        ("Go back", true),
+    ] {
+        let document = with(&small(), "/steps/0/options/0/label", Some(json!(label)));
+        let expected: &[&str] = if dangles { &["dangling_back /steps/0/options/0"] } else { &[] };
+        assert_eq!(warnings(&document), expected, "{label}");
+    }
 }
 
 #[test]
