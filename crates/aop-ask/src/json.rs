@@ -1,6 +1,6 @@
 //! Reads JSON documents that people and agents wrote, and is stricter than `serde_json` alone: size and
-//! depth are capped, and a key that stands twice in one object, or a whole number that no 64 bits hold, is a
-//! violation instead of a lost value.
+//! depth are capped, and a key that stands twice in one object, a whole number that no 64 bits hold, or a number so
+//! small that it would become 0 is a violation instead of a lost value.
 
 use crate::violation::{Report, Violation, join, quote};
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
@@ -21,7 +21,10 @@ const MAX_DEPTH: usize = 64;
 pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
     // The parser has a limit of its own for how deep it goes: nothing stands where nobody has looked.
     let Ok((value, report)) = walked(bytes, usize::MAX) else {
-        return serde_json::from_slice(bytes).map_err(|error| error.to_string());
+        return serde_json::from_slice(bytes).map_err(|error| match bytes.starts_with(MARK) {
+            true => format!("{error}; {WITHOUT_MARK}"),
+            false => error.to_string(),
+        });
     };
     match report.into_violations().into_iter().next() {
         Some(found) if found.code == ROUNDED => Err(format!("{}; {}", found.message, found.hint)),
@@ -29,6 +32,10 @@ pub fn read_plainly(bytes: &[u8]) -> Result<Value, String> {
         None => Ok(value),
     }
 }
+
+/// The byte order mark that some editors put in front of a text.
+const MARK: &[u8] = b"\xEF\xBB\xBF";
+const WITHOUT_MARK: &str = "save the file without a byte order mark";
 
 /// The code of a key that stands twice; its path is that of the key.
 pub const DUPLICATE_KEY: &str = "duplicate_key";
@@ -57,10 +64,22 @@ fn is_large(number: f64) -> bool {
     number.abs() >= LARGE
 }
 
-/// How many digits the whole numbers of a JSON document have that would become the nearest float, in their order among all
-/// large numbers; `None` stands for those that were written as floats.
-fn rounded(document: &[u8]) -> Vec<Option<usize>> {
-    let mut found = Vec::new();
+/// Whether a float may stand for something else: it is so large that it may have been a whole number, or it is 0.
+fn is_doubtful(number: f64) -> bool {
+    is_large(number) || number == 0.0
+}
+
+/// What becomes of a number.
+enum Lost {
+    /// A whole one with so many digits becomes the nearest float.
+    Digits(usize),
+    /// It becomes 0.
+    Everything,
+}
+
+/// The numbers of a JSON document that are not kept, each with its place among all doubtful floats.
+fn not_kept(document: &[u8]) -> Vec<(usize, Lost)> {
+    let (mut found, mut count) = (Vec::new(), 0);
     let mut at = 0;
     while let Some(byte) = document.get(at) {
         let rest = &document[at..];
@@ -70,10 +89,14 @@ fn rounded(document: &[u8]) -> Vec<Option<usize>> {
                 let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
                 let length = rest.iter().take_while(|byte| is_part(byte)).count();
                 let number = std::str::from_utf8(&rest[..length]).unwrap_or_default();
-                let is_kept = number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok();
-                if !is_kept && number.parse().is_ok_and(is_large) {
-                    let is_whole = !number.contains(['.', 'e', 'E']);
-                    found.push(is_whole.then(|| number.trim_start_matches('-').len()));
+                // A whole 0 has no sign.
+                let is_kept =
+                    number != "-0" && (number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok());
+                if !is_kept && let Some(float) = number.parse().ok().filter(|float| is_doubtful(*float)) {
+                    if let Some(lost) = lost(number, float) {
+                        found.push((count, lost));
+                    }
+                    count += 1;
                 }
                 length
             }
@@ -81,6 +104,16 @@ fn rounded(document: &[u8]) -> Vec<Option<usize>> {
         };
     }
     found
+}
+
+/// What is lost of a number that was written so and is read as this doubtful float.
+fn lost(number: &str, float: f64) -> Option<Lost> {
+    let is_whole = !number.contains(['.', 'e', 'E']);
+    let digits = number.split(['e', 'E']).next().unwrap_or_default();
+    if float == 0.0 {
+        return digits.contains(|digit| matches!(digit, '1'..='9')).then_some(Lost::Everything);
+    }
+    is_whole.then(|| Lost::Digits(number.trim_start_matches('-').len()))
 }
 
 /// How long the string is that the bytes begin with, with both quotation marks.
@@ -121,19 +154,18 @@ pub(crate) fn read_noting(bytes: &[u8]) -> Result<(Value, Report), Vec<Violation
 
 /// Parses a document of any size that nests at most so deep.
 fn walked(bytes: &[u8], deepest: usize) -> Result<(Value, Report), Vec<Violation>> {
-    let mut walk = Walk { depth: 0, deepest, too_deep: false, large: Vec::new(), twice: Vec::new() };
-    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = (Node { walk: &mut walk }).deserialize(&mut deserializer);
+    let mut walk = Walk::to(deepest, Vec::new());
+    let value = walk.through(bytes);
     let mut report = Report::default();
-    match value.and_then(|value| deserializer.end().map(|()| value)) {
+    match value {
         Ok(value) => {
             note(&mut report, &walk, bytes);
             Ok((value, report))
         }
         Err(_) if walk.too_deep => Err(too_deep()),
         Err(error) => {
-            let hint = if bytes.starts_with(b"\xEF\xBB\xBF") {
-                "save the file without a byte order mark"
+            let hint = if bytes.starts_with(MARK) {
+                WITHOUT_MARK
             } else if bytes.iter().all(u8::is_ascii_whitespace) {
                 "the document is empty; write a JSON object"
             } else {
@@ -158,14 +190,21 @@ fn note(report: &mut Report, walk: &Walk, bytes: &[u8]) {
             "remove one of the two; neither is taken while both are there",
         );
     }
-    let large = if walk.large.is_empty() { Vec::new() } else { rounded(bytes) };
-    for (place, digits) in walk.large.iter().zip(large) {
-        if let Some(digits) = digits {
-            let path = path(place);
-            let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
-            let message = format!("the number of {digits} digits{at} cannot be kept exactly");
-            report.add(ROUNDED, &path, message, AS_TEXT);
-        }
+    let lost = if walk.doubtful == 0 { Vec::new() } else { not_kept(bytes) };
+    if lost.is_empty() {
+        return;
+    }
+    // Where they stand is looked up only now: most documents have floats that are 0, and nothing is lost of them.
+    let mut again = Walk::to(walk.deepest, lost.iter().map(|(count, _)| *count).take(MAX_NOTED).collect());
+    let _ = again.through(bytes);
+    for (place, (_, lost)) in again.lost.iter().zip(lost) {
+        let path = path(place);
+        let at = if path.is_empty() { String::new() } else { format!(" at {path}") };
+        let message = match lost {
+            Lost::Digits(digits) => format!("the number of {digits} digits{at} cannot be kept exactly"),
+            Lost::Everything => format!("the number{at} is so near to 0 that it would become 0"),
+        };
+        report.add(ROUNDED, &path, message, AS_TEXT);
     }
 }
 
@@ -198,8 +237,11 @@ struct Walk {
     depth: usize,
     deepest: usize,
     too_deep: bool,
-    /// Numbers that may have been rounded.
-    large: Vec<Place>,
+    /// How many floats were read that may stand for something else.
+    doubtful: usize,
+    /// Which of those are looked for, by their number, in order; and where they stand.
+    wanted: Vec<usize>,
+    lost: Vec<Place>,
     /// Keys that stand twice.
     twice: Vec<Place>,
 }
@@ -208,6 +250,16 @@ struct Walk {
 type Place = Vec<String>;
 
 impl Walk {
+    fn to(deepest: usize, wanted: Vec<usize>) -> Self {
+        Walk { depth: 0, deepest, too_deep: false, doubtful: 0, wanted, lost: Vec::new(), twice: Vec::new() }
+    }
+
+    fn through(&mut self, bytes: &[u8]) -> serde_json::Result<Value> {
+        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        let value = (Node { walk: self }).deserialize(&mut deserializer)?;
+        deserializer.end().map(|()| value)
+    }
+
     fn enter<E: serde::de::Error>(&mut self) -> Result<(), E> {
         self.depth += 1;
         if self.depth > self.deepest {
@@ -219,12 +271,12 @@ impl Walk {
 
     /// How much was noticed so far.
     fn noticed(&self) -> (usize, usize) {
-        (self.twice.len(), self.large.len())
+        (self.twice.len(), self.lost.len())
     }
 
     /// Adds what encloses them to the places noticed since there were `before`.
-    fn enclose(&mut self, (twice, large): (usize, usize), part: impl Fn() -> String) {
-        for place in self.twice[twice..].iter_mut().chain(&mut self.large[large..]) {
+    fn enclose(&mut self, (twice, lost): (usize, usize), part: impl Fn() -> String) {
+        for place in self.twice[twice..].iter_mut().chain(&mut self.lost[lost..]) {
             place.push(part());
         }
     }
@@ -270,8 +322,11 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        if is_large(value) && self.walk.large.len() < MAX_NOTED {
-            self.walk.large.push(Place::new());
+        if is_doubtful(value) {
+            if self.walk.wanted.get(self.walk.lost.len()) == Some(&self.walk.doubtful) {
+                self.walk.lost.push(Place::new());
+            }
+            self.walk.doubtful += 1;
         }
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("number is not finite"))
     }
@@ -374,6 +429,7 @@ mod tests {
                 "the key \"may\" stands twice in one object"
             );
         }
+        assert!(read_plainly(b"\xEF\xBB\xBF{}").unwrap_err().ends_with("without a byte order mark"));
         let text = format!(r#"{{"may":true,"x":{deep}{ends}}}"#);
         assert_eq!(read_plainly(text.as_bytes()).unwrap()["may"], json!(true));
         assert!(read_plainly("[".repeat(10_000).as_bytes()).unwrap_err().contains("recursion limit"));
@@ -406,6 +462,25 @@ mod tests {
         let violations = read(text.as_bytes()).unwrap_err();
         let paths: Vec<_> = violations.iter().map(|violation| violation.path.as_str()).collect();
         assert_eq!(paths, ["/a/1", "/b/c"]);
+    }
+
+    #[test]
+    fn a_number_that_would_become_0_is_refused_and_no_0_that_was_written_as_one() {
+        for number in ["1e-400", "-0.5E-999", "0.001e-330"] {
+            let text = format!(r#"{{"zero":[0,-0,0.0,-0.00,0e7,1e-300,1e30],"a":[{number}]}}"#);
+            let found = read(text.as_bytes()).unwrap_err();
+            let found: Vec<_> = found.iter().map(|found| (found.code, found.path.as_str())).collect();
+            assert_eq!(found, [(ROUNDED, "/a/0")], "{number}");
+            let said = read_plainly(text.as_bytes()).unwrap_err();
+            assert!(said.contains("at /a/0 is so near to 0") && said.contains("as text"), "{said}");
+        }
+        // However many were written as 0 before it.
+        let text = format!("[{}1e-400,18446744073709551616]", "0.0,".repeat(5_000));
+        let paths: Vec<String> =
+            read(text.as_bytes()).unwrap_err().into_iter().map(|found| found.path).collect();
+        assert_eq!(paths, ["/5000", "/5001"]);
+        let kept = format!("[{}-0]", "0.0,".repeat(5_000));
+        assert!(read(kept.as_bytes()).is_ok());
     }
 
     #[test]
