@@ -73,7 +73,7 @@ pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
                 fence = Fence::opened_by(line, offset, end);
                 let content = line.trim_start_matches(' ');
                 if content.starts_with('{') && line.len() - content.len() < 4 {
-                    bare_starts.push(offset);
+                    bare_starts.push(end - content.len());
                 }
             }
         }
@@ -85,9 +85,29 @@ pub(crate) fn closing_object(text: &str) -> Result<Tail, &'static str> {
     if !text.ends_with('}') {
         return Err("the message does not end with a JSON object");
     }
-    // From the end, because the last object that reaches the end is the one; an inner one leaves a remainder.
-    let found = bare_starts.into_iter().rev().find_map(|start| parse(&text[start..], false));
+    // Only one brace can be that of an object which ends here: an agent may have begun thousands of others.
+    let start = opening_of_last(text).filter(|start| bare_starts.binary_search(start).is_ok());
+    let found = start.and_then(|start| parse(&text[start..], false));
     found.ok_or("no object that begins at a line start reaches the end of the message")
+}
+
+/// Where the brace stands that the last one of the text closes, if an object runs from there to the end. In JSON no string
+/// goes beyond its line, so that what is in a string is known wherever a line begins, in prose as well.
+fn opening_of_last(text: &str) -> Option<usize> {
+    let (mut open, mut last) = (Vec::new(), None);
+    let (mut in_string, mut escaped) = (false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'\n' => (in_string, escaped) = (false, false),
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' if !in_string => open.push(at),
+            b'}' if !in_string => last = open.pop(),
+            _ => {}
+        }
+    }
+    last
 }
 
 fn parse(text: &str, whole: bool) -> Option<Tail> {
@@ -159,6 +179,7 @@ fn marks(line: &str) -> Option<(u8, usize, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn whole(text: &str) -> Option<bool> {
         closing_object(text).ok().map(|tail| tail.whole)
@@ -210,6 +231,44 @@ mod tests {
             }
         }
         assert_eq!(flaw("{\"a\":18446744073709551615,\"b\":{\"a\":1.5e300}}"), None);
+    }
+
+    /// The same by trying each start, from the end.
+    fn searched(text: &str) -> Option<Tail> {
+        let lines = text.split_inclusive('\n');
+        let mut starts: Vec<usize> = lines
+            .scan(0, |end, line| {
+                *end += line.len();
+                Some(*end - line.len())
+            })
+            .collect();
+        starts.retain(|start| {
+            let content = text[*start..].trim_start_matches(' ');
+            content.starts_with('{') && text.len() - start - content.len() < 4
+        });
+        starts.into_iter().rev().find_map(|start| parse(&text[start..], false))
+    }
+
+    proptest! {
+        #[test]
+        fn the_object_that_ends_a_message_is_the_one_that_trying_each_start_finds(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "{", "}", "\n", "\n{", "\n  {", "\"a\":", "1", "\"", "\\", "\"}\"", "\"\\\"{\"", ",", "[", "]", " ", "x",
+                "{}", "{\"a\":", "{\"a\":{", "}\n}", "{\"a\":1}", "\n{\"b\":[{}]}", "1e999", "é",
+            ]), 0..14),
+        ) {
+            let text = format!("So:{}}}", pieces.concat());
+            prop_assert_eq!(closing_object(&text).ok(), searched(&text));
+        }
+    }
+
+    #[test]
+    fn a_hundred_thousand_objects_that_are_begun_take_one_look_at_the_message() {
+        // Tried from each start, these would be sixty thousand million bytes.
+        let begun = "{\"a\":\n".repeat(100_000);
+        assert_eq!(whole(&format!("So:\n{begun}}}")), None);
+        let tail = closing_object(&format!("So:\n{begun}{{\"b\":1}}")).unwrap();
+        assert_eq!(Value::Object(tail.object), serde_json::json!({"b": 1}));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::{AskBody, non_blank};
 use aop_ask::is_blank;
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// One question of a card.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,13 +52,13 @@ pub(super) fn read(questions: &Value) -> AskBody {
 fn read_question(item: &Value) -> Option<CardQuestion> {
     // Codex's asynchronous form calls the text `title` and has bare strings for options.
     let question = non_blank(item.get("question")).or_else(|| non_blank(item.get("title")))?;
-    let mut options: Vec<CardOption> = Vec::new();
+    let (mut options, mut known) = (Vec::new(), HashSet::new());
     for option in item.get("options").and_then(Value::as_array).into_iter().flatten() {
         let Some(label) = option.as_str().or_else(|| option.get("label").and_then(Value::as_str)) else {
             continue;
         };
         // Codex forwards repeated labels; the second one could never be told from the first.
-        if is_blank(label) || options.iter().any(|known| known.label == label) {
+        if is_blank(label) || !known.insert(label) {
             continue;
         }
         options.push(CardOption {
@@ -80,4 +81,21 @@ fn read_question(item: &Value) -> Option<CardQuestion> {
         multi: flag("multiSelect") || flag("multiple"),
         secret: flag("isSecret"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn of_many_labels_each_is_kept_once_and_in_its_order() {
+        // Compared one by one, these would be ten thousand million comparisons.
+        let labels: Vec<String> = (0..100_000).chain(0..50_000).map(|n| format!("L{n}")).collect();
+        let AskBody::Card(card) = read(&json!([{"question": "Which?", "options": labels}])) else {
+            panic!("no card")
+        };
+        let kept: Vec<&String> = card[0].options.iter().map(|option| &option.label).collect();
+        assert_eq!(kept, labels[..100_000].iter().collect::<Vec<_>>());
+    }
 }
