@@ -2,15 +2,16 @@
 //!
 //! Every imported choice also takes other text, because the native tools do. A native call is not judged by
 //! the rules of the tool; only what a spec cannot carry (two equal labels, say) is a violation, and its
-//! pointer is the same in the call and in the spec.
+//! pointer is that in the call; in arguments that are a text it goes on within them.
 
+use crate::ids::Ids;
 use crate::is_blank;
 use crate::json::check_depth;
 use crate::spec::read::flag;
 use crate::spec::{QuestionSpec, is_snake_case};
 use crate::violation::{Report, Violation, join, show};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 /// A call of Claude Code's `AskUserQuestion` as a spec.
 ///
@@ -35,15 +36,24 @@ fn import(
     own_id: impl Fn(&Value) -> Option<&str>,
 ) -> Result<QuestionSpec, Vec<Violation>> {
     check_depth(call)?;
-    let arguments = arguments(call);
-    let Some(natives) = arguments.as_ref().and_then(|arguments| arguments.get("questions")?.as_array())
-    else {
-        let mut report = Report::default();
-        let message = format!("a native call has a list \"questions\", but this is {}", show(call));
-        report.add("not_a_call", "", message, "hand in the tool call's arguments: {\"questions\": […]}");
-        return Err(report.into_violations());
+    let (wrapper, arguments) = arguments(call);
+    let below = |found: Vec<Violation>| -> Vec<Violation> {
+        // The topic is the caller's.
+        let is_of_call = |found: &Violation| found.path.is_empty() || found.path.starts_with("/questions");
+        let place = |found: &Violation| if is_of_call(found) { wrapper } else { "" };
+        found
+            .into_iter()
+            .map(|found| Violation { path: format!("{}{}", place(&found), found.path), ..found })
+            .collect()
     };
-    let (mut ids, mut report) = (HashSet::new(), Report::default());
+    let arguments = arguments.map_err(below)?;
+    let Some(natives) = arguments.get("questions").and_then(Value::as_array) else {
+        let mut report = Report::default();
+        let message = format!("a native call has a list \"questions\", but this is {}", show(&arguments));
+        report.add("not_a_call", "", message, "hand in the tool call's arguments: {\"questions\": […]}");
+        return Err(below(report.into_violations()));
+    };
+    let (mut ids, mut report) = (Ids::default(), Report::default());
     let questions: Vec<Value> = natives
         .iter()
         .enumerate()
@@ -52,14 +62,14 @@ fn import(
             let header = text(native, "header");
             let wish = own_id(native).or(header).map(snake_case).filter(|id| !id.is_empty());
             let wish = wish.unwrap_or_else(|| format!("question_{}", index + 1));
-            question(native, &unique(wish, &mut ids), header)
+            question(native, &ids.give(&wish), header)
         })
         .collect();
     let first = natives.first().and_then(|native| text(native, "header"));
     let topic = topic.or(first).unwrap_or(source);
     let spec = QuestionSpec::from_json(&json!({"version": 1, "topic": topic, "questions": questions}));
     let spec = spec.map_err(|violations| report.extend(violations)).ok();
-    report.finish(spec)
+    report.finish(spec).map_err(below)
 }
 
 /// A flag of the tool is a kind or a key of the spec. What is neither true nor false would be taken for one of the two.
@@ -71,18 +81,24 @@ fn flags(report: &mut Report, index: usize, native: &Value) {
     }
 }
 
-/// The arguments, whether the call comes bare, as a tool use (`input`) or as a function call (`arguments`).
-fn arguments(call: &Value) -> Option<Value> {
+/// The arguments, whether the call comes bare, as a tool use (`input`) or as a function call (`arguments`), and where they
+/// stand in it.
+fn arguments(call: &Value) -> (&'static str, Result<Cow<'_, Value>, Vec<Violation>>) {
     match (call.get("questions"), call.get("input"), call.get("arguments")) {
-        (Some(_), _, _) => Some(call.clone()),
-        (None, Some(input), _) => Some(input.clone()),
-        (None, None, Some(Value::String(text))) => crate::json::read(text.as_bytes()).ok(),
-        (None, None, Some(arguments)) => Some(arguments.clone()),
-        (None, None, None) => None,
+        (None, Some(input), _) => ("/input", Ok(Cow::Borrowed(input))),
+        (None, None, Some(Value::String(text))) => {
+            ("/arguments", crate::json::read(text.as_bytes()).map(Cow::Owned))
+        }
+        (None, None, Some(arguments)) => ("/arguments", Ok(Cow::Borrowed(arguments))),
+        (Some(_), _, _) | (None, None, None) => ("", Ok(Cow::Borrowed(call))),
     }
 }
 
 fn question(native: &Value, id: &str, header: Option<&str>) -> Value {
+    if !native.is_object() {
+        // The spec is to complain of it.
+        return native.clone();
+    }
     let mut question = json!({
         "id": id,
         "header": odd(native, "header").unwrap_or_else(|| header.unwrap_or("Question").into()),
@@ -146,14 +162,4 @@ fn snake_case(text: &str) -> String {
     }
     let id = id.trim_end_matches('_');
     if id.starts_with(|c: char| c.is_ascii_digit()) { format!("q_{id}") } else { id.to_owned() }
-}
-
-fn unique(wish: String, taken: &mut HashSet<String>) -> String {
-    let mut id = wish.clone();
-    let mut count = 1;
-    while !taken.insert(id.clone()) {
-        count += 1;
-        id = format!("{wish}_{count}");
-    }
-    id
 }

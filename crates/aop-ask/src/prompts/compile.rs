@@ -10,12 +10,12 @@ use crate::dialogue::ask::{Nav, Role};
 use crate::dialogue::route::{Node, tree};
 use crate::dialogue::walk;
 use crate::dialogue::wording::{self, Labels, Names};
+use crate::ids::Ids;
 use crate::import;
 use crate::spec::{Kind, Question, QuestionSpec};
-use crate::violation::Violation;
+use crate::violation::{Report, Violation};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
 
 /// What the document says about itself, and how its steps behave.
 #[derive(Debug, Clone)]
@@ -60,13 +60,18 @@ pub struct StepCall {
 /// Every violation of what was found.
 pub fn inputs(value: &Value) -> Result<Vec<QuestionSpec>, Vec<Violation>> {
     if let Value::Array(items) = value {
-        let mut specs = Vec::new();
+        let (mut specs, mut report) = (Vec::new(), Report::default());
         for (index, item) in items.iter().enumerate() {
             let below = |v: Violation| Violation { path: format!("/{index}{}", v.path), ..v };
-            let found = one_input(item).map_err(|found| found.into_iter().map(below).collect::<Vec<_>>())?;
-            specs.push(found);
+            match one_input(item) {
+                Ok(spec) => specs.push(spec),
+                Err(found) => report.extend(found.into_iter().map(below).collect()),
+            }
+            if report.is_full() {
+                break;
+            }
         }
-        return Ok(specs);
+        return report.finish(Some(specs));
     }
     one_input(value).map(|spec| vec![spec])
 }
@@ -81,8 +86,7 @@ fn one_input(value: &Value) -> Result<QuestionSpec, Vec<Violation>> {
 /// # Errors
 /// The plan or the outcome breaks a rule; in particular, nothing but free text was asked.
 pub fn compile(specs: &[QuestionSpec], plan: &Plan) -> Result<Compiled, Vec<Violation>> {
-    let mut maker =
-        Maker { plan, ids: HashSet::new(), counts: HashMap::new(), steps: Vec::new(), prompts: Vec::new() };
+    let mut maker = Maker { plan, ids: Ids::default(), steps: Vec::new(), prompts: Vec::new() };
     let mut warnings = Vec::new();
     let mut questions = Vec::new();
     for (number, spec) in specs.iter().enumerate() {
@@ -120,31 +124,25 @@ pub fn compile(specs: &[QuestionSpec], plan: &Plan) -> Result<Compiled, Vec<Viol
         task_sync: plan.task_sync.then(sync::standard),
     };
     let value = serde_json::to_value(&spec).unwrap_or_default();
-    let findings = super::check_json(&value);
+    let mut findings = super::check_json(&value);
+    if questions.is_empty() && !warnings.is_empty() {
+        // That there is no step has a reason.
+        findings.errors.retain(|found| !["/steps", "/source_prompts"].contains(&found.path.as_str()));
+        findings.errors.append(&mut warnings);
+    }
     if findings.errors.is_empty() { Ok(Compiled { spec, calls, warnings }) } else { Err(findings.errors) }
 }
 
 struct Maker<'a> {
     plan: &'a Plan,
-    ids: HashSet<String>,
-    /// The last number given to an id that was wished for several times.
-    counts: HashMap<String, usize>,
+    ids: Ids,
     steps: Vec<PromptStep>,
     prompts: Vec<SourcePrompt>,
 }
 
 impl Maker<'_> {
     fn unique(&mut self, wish: &str) -> String {
-        let base = if wish == END { "end_question" } else { wish };
-        let mut id = base.to_owned();
-        // Those before are taken: there may be thousands of questions with one id.
-        let mut count = self.counts.get(base).copied().unwrap_or(1);
-        while !self.ids.insert(id.clone()) {
-            count += 1;
-            id = format!("{base}_{count}");
-        }
-        self.counts.insert(base.to_owned(), count);
-        id
+        self.ids.give(if wish == END { "end_question" } else { wish })
     }
 
     /// All steps of one question. `after` is where a finished answer leads.

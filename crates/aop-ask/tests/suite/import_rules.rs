@@ -2,7 +2,7 @@
 
 use crate::support::brief;
 use aop_ask::{Kind, import};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn an_ask_user_question_call_becomes_a_spec_that_also_takes_other_text() {
@@ -60,7 +60,44 @@ fn what_a_spec_cannot_carry_is_a_violation_at_the_same_place() {
             "wrong_type /questions/0/options/1/preview",
         ]
     );
-    for call in [json!([]), json!({}), json!({"input": 1}), json!("x"), json!({"arguments": "{"})] {
+    for call in [json!([]), json!({}), json!("x")] {
         assert_eq!(brief(&import::codex(&call, None).unwrap_err()), ["not_a_call "]);
     }
+}
+
+#[test]
+fn what_is_wrong_with_a_wrapped_call_is_told_at_its_place_within_the_wrapper() {
+    let call = json!({"questions": [
+        {"question": "Q?", "header": "H", "isSecret": 1, "options": [{"label": "A", "description": "d"}]},
+        {"question": "", "header": "H", "options": [{"label": "A", "description": "d"}]}, 5]});
+    let paths = |wrapper: &str| {
+        let found = [
+            ("wrong_type", "/questions/0/isSecret"),
+            ("blank", "/questions/1/question"),
+            ("wrong_type", "/questions/2"),
+        ];
+        found.map(|(code, path)| format!("{code} {wrapper}{path}"))
+    };
+    let refused = |call: Value| import::codex(&call, None).unwrap_err();
+    assert_eq!(brief(&refused(call.clone())), paths(""));
+    assert_eq!(brief(&refused(json!({"input": call}))), paths("/input"));
+    assert_eq!(brief(&refused(json!({"arguments": call}))), paths("/arguments"));
+    let written = refused(json!({"arguments": call.to_string()}));
+    assert_eq!(brief(&written), paths("/arguments"));
+    assert!(written[2].message.ends_with("but this is 5"), "{}", written[2].message);
+    assert_eq!(brief(&refused(json!({"input": 1}))), ["not_a_call /input"]);
+    let broken = refused(json!({"arguments": "{\"questions\": [}"}));
+    assert_eq!(brief(&broken), ["json_syntax /arguments"]);
+    assert!(broken[0].message.contains("column 16"), "{}", broken[0].message);
+    let topic = import::codex(&json!({"input": {"questions": [call["questions"][0]]}}), Some(" "));
+    assert_eq!(brief(&topic.unwrap_err())[1], "blank /topic");
+}
+
+#[test]
+fn a_card_of_many_questions_with_one_header_takes_time_in_proportion_to_them() {
+    // Numbered from 2 each time, these would be five thousand million looks.
+    let one =
+        json!({"question": "Q?", "header": "Data base", "options": [{"label": "A", "description": "d"}]});
+    let spec = import::claude_code(&json!({"questions": vec![one; 100_000]}), None).unwrap();
+    assert_eq!(spec.questions().last().map(aop_ask::Question::id), Some("data_base_100000"));
 }

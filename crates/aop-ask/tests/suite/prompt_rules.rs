@@ -473,15 +473,21 @@ fn native_calls_and_specs_and_lists_of_them_are_inputs() {
         {"label": "A", "description": "d"}, {"label": "B", "description": "d"}]}]});
     assert_eq!(inputs(&call).unwrap().len(), 1);
     assert_eq!(inputs(&json!([call, three_kinds()])).unwrap().len(), 2);
-    assert_eq!(brief(&inputs(&json!([call, {"version": 1}])).unwrap_err())[0], "missing_key /1/topic");
+    let broken = brief(&inputs(&json!([{"version": 1}, call, {"version": 1, "topic": "t"}])).unwrap_err());
+    assert_eq!(broken, ["missing_key /0/topic", "missing_key /0/questions", "missing_key /2/questions"]);
 }
 
 #[test]
-fn only_free_text_makes_no_document() {
+fn only_free_text_makes_no_document_and_that_is_what_is_told() {
     let document = json!({"version": 1, "topic": "t", "questions": [
         {"id": "a", "header": "h", "question": "q", "kind": "free_text", "required": true}]});
     let refused = compile(&[spec(&document)], &plan(false)).unwrap_err();
-    assert_eq!(brief(&refused), ["empty_list /steps", "empty_list /source_prompts"]);
+    assert_eq!(brief(&refused), ["free_text_has_no_step /0/questions/0"]);
+    let unnamed = Plan { protocol: "Demo".to_owned(), ..plan(false) };
+    let refused = compile(&[spec(&document)], &unnamed).unwrap_err();
+    assert_eq!(brief(&refused), ["invalid_format /protocol", "free_text_has_no_step /0/questions/0"]);
+    let nothing = compile(&[], &plan(false)).unwrap_err();
+    assert_eq!(brief(&nothing), ["empty_list /steps", "empty_list /source_prompts"]);
 }
 
 #[test]

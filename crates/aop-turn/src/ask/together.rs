@@ -6,9 +6,8 @@ use crate::interaction::{Interaction, Kind};
 use crate::native::non_blank;
 use crate::outcome::ASK_LEFT_OUT;
 use crate::quote::{excerpt, inline};
-use aop_ask::QuestionSpec;
+use aop_ask::{Ids, QuestionSpec};
 use serde_json::{Map, Value, json};
-use std::collections::HashSet;
 
 /// An ask as it is when it stands alone.
 pub(super) struct Part {
@@ -112,11 +111,11 @@ fn joined(parts: &[Part]) -> Option<Ask> {
     // Whoever is shown a card may also answer it with one text; then that goes for the whole form.
     let has_card = parts.iter().any(|part| part.ask.reply == Reply::Open);
     ask.reply = if has_card { Reply::Open } else { Reply::AsExpected };
-    let (mut all, mut taken, mut details) = (Vec::new(), HashSet::new(), Map::new());
+    let (mut all, mut ids, mut details) = (Vec::new(), Ids::default(), Map::new());
     for part in parts {
         let place = all.len();
         for mut question in questions(&part.ask)? {
-            let id = unique(question["id"].as_str()?, &mut taken);
+            let id = ids.give(question["id"].as_str()?);
             question["id"] = id.clone().into();
             ask.interaction.required_fields.push(id);
             all.push(question);
@@ -137,16 +136,6 @@ fn joined(parts: &[Part]) -> Option<Ask> {
     }
     ask.spec = Some(spec(all)?.to_json());
     Some(ask)
-}
-
-fn unique(wish: &str, taken: &mut HashSet<String>) -> String {
-    let mut id = wish.to_owned();
-    let mut count = 1;
-    while !taken.insert(id.clone()) {
-        count += 1;
-        id = format!("{wish}_{count}");
-    }
-    id
 }
 
 #[cfg(test)]
