@@ -325,7 +325,7 @@ fn unasked(context: &Context, feature: &Feature, packet: &Path, refusal: Refusal
 
 /// The record of an answer to a gate, as it is written to its `answer_path`.
 pub fn answer_record(gate: &Gate, answer: &Value, at: Timestamp, by: &str) -> Result<Vec<u8>, Refusal> {
-    let unfit = |violations: Vec<aop_ask::Violation>| {
+    let unfit = |violations: Vec<Violation>| {
         Refusal::new(ErrorCode::Internal, "the accepted answer does not make a valid record")
             .fact("violations", violations)
     };

@@ -3,10 +3,19 @@
 use aop_kernel::{ErrorCode, Refusal};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Nothing that is read into memory whole is larger than this.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Refuses to read standard input for several of these paths: only the first would find something there.
+pub(crate) fn read_once<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), Refusal> {
+    if paths.into_iter().filter(|path| path.as_os_str() == "-").count() < 2 {
+        return Ok(());
+    }
+    Err(Refusal::invalid_argument("standard input is named twice, and can be read only once")
+        .hint("write all but one of the documents into files, and name those"))
+}
 
 /// A file's text, or standard input's for `-`.
 pub(crate) fn read_text(path: &Path) -> Result<String, Refusal> {

@@ -192,20 +192,20 @@ fn leaves<'a>(
 ) -> Vec<(usize, usize, &'a str)> {
     let own: HashSet<usize> = mapped.iter().copied().filter(|step| nodes[*step].picks).collect();
     let first = mapped.first();
-    let leads_on = |step: usize, label: &str| {
-        let ways = nodes[step].next.iter().filter(|way| way.answer == label);
-        let mut picks = ways.filter_map(|way| places.get(way.target)).filter(|target| own.contains(target));
-        // Where one after the other is picked, a pick may lead to the next without a step between.
-        let is_next = |target: &usize| {
-            nodes[step].picks_many && !leads_back(label) && (*target == step || Some(target) == first)
-        };
-        picks.any(|target| !is_next(target))
-    };
     let mut leaves = Vec::new();
     for step in mapped.iter().copied().filter(|step| own.contains(step)) {
-        let labels = nodes[step].labels.iter().copied().enumerate();
-        leaves
-            .extend(labels.filter(|(_, label)| !leads_on(step, label)).map(|(at, label)| (step, at, label)));
+        let node = &nodes[step];
+        // Where one after the other is picked, a pick may lead to the next without a step between.
+        let is_next = |way: &Way<'_>, target: &usize| {
+            node.picks_many && !leads_back(way.answer) && (*target == step || Some(target) == first)
+        };
+        let leads_on = |way: &&Way<'_>| {
+            let pick = places.get(way.target).filter(|target| own.contains(target));
+            pick.is_some_and(|target| !is_next(way, target))
+        };
+        let on: HashSet<&str> = node.next.iter().filter(leads_on).map(|way| way.answer).collect();
+        let labels = node.labels.iter().copied().enumerate().filter(|(_, label)| !on.contains(label));
+        leaves.extend(labels.map(|(at, label)| (step, at, label)));
     }
     leaves
 }

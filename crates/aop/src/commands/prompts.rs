@@ -1,6 +1,7 @@
 //! `aop prompts …`: check and compile Canonical Prompt Specs, and map task tools. Needs no project.
 
 use super::spec::load;
+use crate::input::read_once;
 use crate::output::style::{bold, clean, dim, escaped, green, yellow};
 use crate::output::{CommandResult, Reply};
 use aop_ask::prompts::tasks::{self, PlanTool, TaskMapper};
@@ -91,28 +92,31 @@ pub(crate) fn run(args: &PromptsArgs) -> CommandResult {
 }
 
 fn check(files: &[PathBuf]) -> CommandResult {
+    read_once(files)?;
     let mut items = Vec::new();
     let mut text = String::new();
     let mut violations = Vec::new();
     for file in files {
+        // Not every file's name is text.
+        let name = file.display().to_string();
         let loaded = load(file, "a prompt spec", |bytes| Ok(prompts::check(bytes)));
         let Findings { errors, warnings } = match loaded {
             Err(refusal) if files.len() > 1 => {
                 // What cannot be read hides nothing of the others.
                 violations.push(json!({"code": refusal.code, "path": "", "message": refusal.message,
-                    "hint": refusal.hint, "file": file}));
-                items.push(json!({"file": file, "valid": false, "warnings": []}));
+                    "hint": refusal.hint, "file": name}));
+                items.push(json!({"file": name, "valid": false, "warnings": []}));
                 continue;
             }
             loaded => loaded?,
         };
         // Writing to a string does not fail.
-        let _ = writeln!(text, "{} {}", green("valid:"), bold(&clean(&file.display().to_string())));
+        let _ = writeln!(text, "{} {}", green("valid:"), bold(&clean(&name)));
         for warning in &warnings {
             let _ = writeln!(text, "  {} {}", yellow("warning:"), clean(&warning.to_string()));
         }
-        violations.extend(errors.iter().map(|violation| in_file(file, violation)));
-        items.push(json!({"file": file, "valid": errors.is_empty(), "warnings": warnings}));
+        violations.extend(errors.iter().map(|violation| in_file(&name, violation)));
+        items.push(json!({"file": name, "valid": errors.is_empty(), "warnings": warnings}));
     }
     if violations.is_empty() {
         return Ok(Reply::ok(Envelope::success(&json!({"items": items})), text));
@@ -144,13 +148,14 @@ fn protocol_of(files: &[PathBuf]) -> String {
 }
 
 /// A violation that also names its file.
-fn in_file(file: &Path, violation: &Violation) -> Value {
+fn in_file(file: &str, violation: &Violation) -> Value {
     let mut value = json!(violation);
     value["file"] = json!(file);
     value
 }
 
 fn compile(files: &[PathBuf], plan: &Plan) -> CommandResult {
+    read_once(files)?;
     let mut specs = Vec::new();
     for file in files {
         let what = "a question spec or a call of AskUserQuestion";
@@ -182,7 +187,27 @@ fn map_tasks(file: &Path, tool: PlanTool) -> CommandResult {
 
 #[cfg(test)]
 mod tests {
-    use super::protocol_of;
+    use super::{check, protocol_of};
+
+    /// Where the system lets a file have such a name.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_whose_name_is_no_text_is_judged_and_named_like_any_other() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &[u8]| folder.path().join(std::ffi::OsStr::from_bytes(name));
+        let (good, bad, gone) = (path(b"a\xff.json"), path(b"b\xff.json"), path(b"c\xff.json"));
+        let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prompts/gap-review.json");
+        std::fs::copy(example, &good).unwrap();
+        std::fs::write(&bad, "{}").unwrap();
+        assert!(check(std::slice::from_ref(&good)).is_ok());
+        let refusal = check(&[good, bad, gone]).err().unwrap();
+        let files: Vec<_> =
+            refusal.facts["items"].as_array().unwrap().iter().map(|item| &item["file"]).collect();
+        for (file, name) in files.into_iter().zip(["a\u{fffd}.json", "b\u{fffd}.json", "c\u{fffd}.json"]) {
+            assert!(file.as_str().unwrap().ends_with(name), "{file}");
+        }
+    }
 
     #[test]
     fn a_protocol_is_named_after_its_first_file() {
