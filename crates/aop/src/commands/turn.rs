@@ -4,6 +4,7 @@ use super::engine::EngineAndMode;
 use crate::number::at_least;
 use crate::output::style::clean;
 use crate::output::{CommandResult, Reply};
+use aop_ask::json::read_plainly;
 use aop_kernel::{Envelope, ErrorCode, Refusal};
 use aop_turn::ask::question_arguments;
 use aop_turn::{Outcome, OutputSchema, Process, Rules, Turn, TurnReader, Verdict, judge};
@@ -114,11 +115,11 @@ fn read_turn(args: &JudgeArgs) -> Result<Turn, Refusal> {
 fn read_schema(path: &Path) -> Result<Value, Refusal> {
     let name = path.display();
     let read = || {
-        let mut text = String::new();
-        File::open(path)?.take(MAX_SCHEMA_FILE_BYTES).read_to_string(&mut text)?;
-        Ok(text)
+        let mut bytes = Vec::new();
+        File::open(path)?.take(MAX_SCHEMA_FILE_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
     };
-    let text: String = read().map_err(|error: std::io::Error| {
+    let bytes: Vec<u8> = read().map_err(|error: std::io::Error| {
         Refusal::invalid_argument(format!("cannot read the schema {name}: {error}"))
             .hint("name a readable file with a JSON Schema")
     })?;
@@ -131,7 +132,12 @@ fn read_schema(path: &Path) -> Result<Value, Refusal> {
         .hint(hint)
         .fact("reasons", reasons)
     };
-    let schema: Value = serde_json::from_str(&text).map_err(|error| invalid(vec![error.to_string()]))?;
+    if bytes.len() as u64 > MAX_SCHEMA_FILE_BYTES {
+        return Err(invalid(vec![format!(
+            "it has more than the {MAX_SCHEMA_FILE_BYTES} bytes that are read"
+        )]));
+    }
+    let schema = read_plainly(&bytes).map_err(|reason| invalid(vec![reason]))?;
     aop_schema::check_schema(&schema).map_err(invalid)?;
     Ok(schema)
 }
@@ -262,6 +268,22 @@ mod tests {
             let refusal = judge_with(PROSE, Some(schema), &["--engine", "codex"]).unwrap_err();
             assert_eq!(refusal.code, ErrorCode::InvalidDocument, "{schema}");
         }
+    }
+
+    #[test]
+    fn a_schema_is_taken_as_it_was_written_or_not_at_all() {
+        let spaces = " ".repeat(1 << 20);
+        for (schema, told) in [
+            (r#"{"required": ["a"], "required": ["b"]}"#, "the key \"required\" stands twice"),
+            (r#"{"maximum": 18446744073709551616}"#, "cannot be kept exactly"),
+            ("\u{feff}{}", "without a byte order mark"),
+            (&format!("{{}}{spaces}"), "more than the 1048576 bytes"),
+        ] {
+            let refusal = judge_with(PROSE, Some(schema), &["--engine", "codex"]).unwrap_err();
+            assert_eq!(refusal.code, ErrorCode::InvalidDocument);
+            assert!(refusal.message.contains(told), "{}", refusal.message);
+        }
+        assert!(judge_with(PROSE, Some(&format!("{{}}{}", &spaces[2..])), &["--engine", "codex"]).is_ok());
     }
 
     #[test]
