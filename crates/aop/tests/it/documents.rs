@@ -127,6 +127,30 @@ fn an_answer_record_is_held_against_its_spec() {
 }
 
 #[test]
+fn a_command_line_that_says_what_cannot_be_is_refused_in_its_words() {
+    let project = Project::empty();
+    write(&project, "spec.json", &spec());
+    // Before the first reply there is no record: nobody has answered it, at no time.
+    for option in ["--answered-at", "--answered-by"] {
+        let run = project.run(&["spec", "compile", "spec.json", "--to", "codex", option, "x"]);
+        assert_eq!(run.code, Some(2), "{run:?}");
+    }
+    for twice in [
+        &["spec", "check-answer", "-", "-"][..],
+        &["spec", "decode", "-", "--from", "codex", "--replies", "-"],
+        &["prompts", "check", "-", "spec.json", "-"],
+        &["prompts", "compile", "-", "-"],
+    ] {
+        let error = project.run(twice).refused("invalid_argument", 2);
+        assert!(error["message"].as_str().unwrap().contains("named twice"), "{error}");
+    }
+    std::fs::write(project.path("replies.json"), " ".repeat((16 << 20) + 1)).unwrap();
+    let decode = ["spec", "decode", "spec.json", "--from", "codex", "--replies", "replies.json"];
+    let error = project.run(&decode).refused("invalid_document", 2);
+    assert_eq!(error["details"]["violations"][0]["code"], "json_too_large", "{error}");
+}
+
+#[test]
 fn escape_ends_a_dialogue_with_what_was_said_before() {
     let project = Project::empty();
     write(&project, "spec.json", &spec());

@@ -3,7 +3,7 @@
 mod document;
 mod preview;
 
-use crate::input::read_bytes;
+use crate::input::read_once;
 use crate::output::style::{bold, clean, cyan, dim, escaped, green, yellow};
 use crate::output::{CommandResult, Reply};
 use aop_ask::{
@@ -72,6 +72,8 @@ enum SpecCommand {
         replies: PathBuf,
         #[command(flatten)]
         settings: Settings,
+        #[command(flatten)]
+        stamp: Stamp,
     },
     /// Turn a native tool call into a question spec
     #[command(after_help = "Example:\n  aop spec import --from claude-code call.json")]
@@ -93,7 +95,7 @@ enum SpecCommand {
     },
 }
 
-/// How a dialogue behaves and what its record says.
+/// How a dialogue behaves.
 #[derive(Debug, clap::Args)]
 struct Settings {
     /// What Esc does
@@ -102,6 +104,11 @@ struct Settings {
     /// The MCP version an elicitation speaks
     #[arg(long, value_enum, default_value_t = Mcp::V2025_11_25)]
     protocol: Mcp,
+}
+
+/// What the record says at the end of a dialogue.
+#[derive(Debug, clap::Args)]
+struct Stamp {
     /// Who answers
     #[arg(long, default_value = "human")]
     answered_by: String,
@@ -148,11 +155,13 @@ pub(crate) fn run(args: &SpecArgs) -> CommandResult {
         SpecCommand::CheckAnswer { spec, answer } => check_answer(spec, answer),
         SpecCommand::Compile { spec, to, unavailable, settings } => {
             let target = Target::from(*to);
-            dialogue(spec, if *unavailable { target.fallback() } else { target }, &[], settings)
+            // Before the first reply there is no record that could say anything.
+            let stamp = Stamp { answered_by: String::new(), answered_at: None };
+            dialogue(spec, if *unavailable { target.fallback() } else { target }, &[], settings, &stamp)
         }
-        SpecCommand::Decode { spec, from, replies, settings } => {
-            let list = reader::read(&read_bytes(replies)?)
-                .map_err(|found| invalid(replies, "a list of replies", found))?;
+        SpecCommand::Decode { spec, from, replies, settings, stamp } => {
+            read_once([spec, replies])?;
+            let list = load(replies, "a list of replies", reader::read)?;
             let Value::Array(list) = list else {
                 return Err(Refusal::new(
                     ErrorCode::InvalidDocument,
@@ -160,7 +169,7 @@ pub(crate) fn run(args: &SpecArgs) -> CommandResult {
                 )
                 .hint("write [reply, reply, …], oldest first"));
             };
-            dialogue(spec, Target::from(*from), &list, settings)
+            dialogue(spec, Target::from(*from), &list, settings, stamp)
                 .map_err(|refusal| document::named(refusal, replies))
         }
         SpecCommand::Import { from, call, topic } => import(*from, call, topic.as_deref()),
@@ -184,7 +193,8 @@ fn check(file: &Path) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&data), text))
 }
 
-fn check_answer(spec: &Path, answer: &Path) -> CommandResult {
+fn check_answer(spec: &PathBuf, answer: &PathBuf) -> CommandResult {
+    read_once([spec, answer])?;
     let spec = load(spec, "a question spec", QuestionSpec::parse)?;
     let record = load(answer, "an answer to this spec", |bytes| AnswerSpec::parse(&spec, bytes))?;
     let text = format!(
@@ -202,7 +212,13 @@ fn check_answer(spec: &Path, answer: &Path) -> CommandResult {
     Ok(Reply::ok(Envelope::success(&json!({"valid": true, "answers": answers})), text))
 }
 
-fn dialogue(spec: &Path, target: Target, replies: &[Value], settings: &Settings) -> CommandResult {
+fn dialogue(
+    spec: &Path,
+    target: Target,
+    replies: &[Value],
+    settings: &Settings,
+    stamp: &Stamp,
+) -> CommandResult {
     let spec_value = load(spec, "a question spec", QuestionSpec::parse)?;
     let options = Options { on_escape: settings.on_escape.into(), protocol: settings.protocol.into() };
     let mut dialogue = Dialogue::start(spec_value, target, options).map_err(|found| {
@@ -222,8 +238,8 @@ fn dialogue(spec: &Path, target: Target, replies: &[Value], settings: &Settings)
         })?;
     }
     let now = SystemClock.now().to_string();
-    let answered_at = settings.answered_at.as_deref().unwrap_or(&now);
-    let report = dialogue.report(answered_at, &settings.answered_by).map_err(|found| {
+    let answered_at = stamp.answered_at.as_deref().unwrap_or(&now);
+    let report = dialogue.report(answered_at, &stamp.answered_by).map_err(|found| {
         Refusal::invalid_argument("--answered-at or --answered-by cannot stand in a record")
             .fact("violations", found)
     })?;
