@@ -340,8 +340,11 @@ fn an_option_that_stands_in_two_clusters_is_an_error_with_and_without_next() {
     assert_eq!(errors(&linear), ["repeated_option /steps/3/options/0"]);
 }
 
-/// An executable document with one routed prompt: each step with its intent, its options and where they lead.
-fn routed(count: usize, steps: &[(&str, &str, &[(&str, &str)])]) -> Value {
+/// A step: its id, its intent, and its options with where they lead.
+type Routes<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// An executable document with one routed prompt.
+fn routed(count: usize, steps: &[Routes<'_>]) -> Value {
     let mut document = small();
     let ids: Vec<&str> = steps.iter().map(|(id, _, _)| *id).collect();
     document["source_prompts"][0] = json!({"id": "p", "source_phase": "1", "source_options_count": count,
@@ -365,11 +368,11 @@ fn routed(count: usize, steps: &[(&str, &str, &[(&str, &str)])]) -> Value {
 #[test]
 fn an_executable_document_that_has_fewer_options_than_its_source_is_compressed() {
     const COMPRESSED: [&str; 1] = ["compressed /source_prompts/0/source_options_count"];
-    let more: (&str, &str, &[(&str, &str)]) = ("more", "confirm", &[("Add another", "r"), ("Done", "end")]);
-    let many: (&str, &str, &[(&str, &str)]) = ("r", "select_many", &[("X", "a"), ("Y", "b")]);
-    let one: (&str, &str, &[(&str, &str)]) = ("r", "select_one", &[("X", "a"), ("Y", "b")]);
-    let a: (&str, &str, &[(&str, &str)]) = ("a", "select_many", &[("A", "more"), ("B", "more")]);
-    let b: (&str, &str, &[(&str, &str)]) = ("b", "select_many", &[("C", "more"), ("D", "more")]);
+    let more: Routes<'_> = ("more", "confirm", &[("Add another", "r"), ("Done", "end")]);
+    let many: Routes<'_> = ("r", "select_many", &[("X", "a"), ("Y", "b")]);
+    let one: Routes<'_> = ("r", "select_one", &[("X", "a"), ("Y", "b")]);
+    let a: Routes<'_> = ("a", "select_many", &[("A", "more"), ("B", "more")]);
+    let b: Routes<'_> = ("b", "select_many", &[("C", "more"), ("D", "more")]);
     // "Add another?" holds no option of the source.
     assert_eq!(errors(&routed(4, &[many, a, b, more])), [""; 0]);
     assert_eq!(errors(&routed(5, &[many, a, b, more])), COMPRESSED);
@@ -382,14 +385,13 @@ fn an_executable_document_that_has_fewer_options_than_its_source_is_compressed()
     assert_eq!(back("r")(4), [""; 0]);
     assert_eq!(back("r")(6), COMPRESSED);
     // Two clusters that lead to one step have the options of one.
-    let three: (&str, &str, &[(&str, &str)]) = ("r", "select_many", &[("X", "a"), ("Y", "b"), ("Z", "b")]);
+    let three: Routes<'_> = ("r", "select_many", &[("X", "a"), ("Y", "b"), ("Z", "b")]);
     assert_eq!(errors(&routed(5, &[three, a, b, more])), COMPRESSED);
     // What is only judged is no pick.
     let yes_no: &[(&str, &str)] = &[("Yes", "end"), ("No", "end")];
     assert_eq!(errors(&routed(4, &[one, ("a", "judge", yes_no), ("b", "judge", yes_no)])), COMPRESSED);
     // One after the other may be picked without a step that asks whether to.
-    let root: (&str, &str, &[(&str, &str)]) =
-        ("r", "select_many", &[("X", "a"), ("Y", "b"), ("Done", "end")]);
+    let root: Routes<'_> = ("r", "select_many", &[("X", "a"), ("Y", "b"), ("Done", "end")]);
     let (a, b) = ([("A", "r"), ("B", "a"), ("Back", "r")], [("C", "r"), ("D", "b"), ("Back", "r")]);
     let loops = |count| errors(&routed(count, &[root, ("a", "select_many", &a), ("b", "select_many", &b)]));
     assert_eq!(loops(4), [""; 0]);
@@ -414,7 +416,7 @@ fn the_worked_example_with_two_options_made_one_is_compressed() {
 fn an_option_is_no_way_back_because_its_first_word_is_back() {
     let twice: [(&str, &str); 3] = [("A", "end"), ("B", "end"), ("Back up the database", "end")];
     let other: [(&str, &str); 3] = [("C", "end"), ("D", "end"), ("Back up the database", "end")];
-    let r: (&str, &str, &[(&str, &str)]) = ("r", "select_one", &[("X", "a"), ("Y", "b")]);
+    let r: Routes<'_> = ("r", "select_one", &[("X", "a"), ("Y", "b")]);
     let document = routed(5, &[r, ("a", "select_one", &twice), ("b", "select_one", &other)]);
     assert_eq!(errors(&document), ["repeated_option /steps/2/options/2"]);
     for (label, dangles) in [
