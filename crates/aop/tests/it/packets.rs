@@ -55,9 +55,35 @@ fn an_invalid_record_is_reported_and_never_overwritten_unless_it_is_moved_aside(
         assert!(!run.envelope()["data"]["violations"].as_array().unwrap().is_empty());
     }
     let asking = project.spawn(&["packet", "ask", "step.json", "--replace"]);
-    project.answer_to(&project.opened_question(), r#"{"platform": "Print"}"#).data();
+    let question = project.opened_question();
+    assert_eq!(std::fs::read_to_string(project.path("init.json")).unwrap(), "{}", "nobody has answered");
+    project.answer_to(&question, r#"{"platform": "Print"}"#).data();
     assert_eq!(wait(asking).data()["gate"], "open");
     assert_eq!(std::fs::read_to_string(project.path("init.json.invalid-1")).unwrap(), "{}");
+}
+
+#[test]
+fn a_record_is_moved_aside_for_an_answer_and_for_nothing_else() {
+    let project = project_with("init.json");
+    std::fs::write(project.path("init.json"), "{}").unwrap();
+    let ask = ["packet", "ask", "step.json", "--replace"];
+    project.run(&[&ask[..], &["--feature-id", "nobody"]].concat()).refused("feature_not_found", 1);
+    let unanswered = project.run(&[&ask[..], &["--timeout", "1s"]].concat());
+    assert_eq!(unanswered.code, Some(3), "{unanswered:?}");
+    assert_eq!(unanswered.envelope()["data"]["reason"], "invalid");
+    assert_eq!(std::fs::read_to_string(project.path("init.json")).unwrap(), "{}");
+    assert!(!project.path("init.json.invalid-1").exists());
+}
+
+#[test]
+fn a_bare_secret_at_the_answer_path_is_in_nothing_that_is_told() {
+    let project = project_with("init.json");
+    std::fs::write(project.path("init.json"), "\"hunter2\"").unwrap();
+    for command in ["check", "ask"] {
+        let run = project.run(&["packet", command, "step.json"]);
+        assert_eq!(run.envelope()["data"]["reason"], "invalid");
+        assert!(!format!("{run:?}").contains("hunter2"), "{run:?}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use aop_kernel::ids::{OperationId, QuestionId};
 use aop_kernel::question::QuestionState;
 use aop_store::crash_point;
 use aop_supervisor::{answer_record, forget_written, keep_answer};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What to ask, and how.
 #[derive(Debug, clap::Args)]
@@ -46,10 +46,8 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
     let standing = place.read()?;
     match packet.judge(standing.as_deref()) {
         GateState::Missing => {}
-        GateState::Invalid(_) if args.replace => {
-            let aside = place.move_aside()?;
-            talk(&format!("moved the old record to {}", aside.display()));
-        }
+        // It stands until there is a record in its place: perhaps nobody can be asked, or nobody answers.
+        GateState::Invalid(_) if args.replace => {}
         state => {
             if let (GateState::Open(_), true, Some(standing)) = (&state, gate.spec.has_secret(), standing) {
                 erase(project, gate, &standing);
@@ -81,15 +79,16 @@ pub(super) fn run(global: &Global, args: &AskArgs) -> CommandResult {
                 hint: Some(again(&asking.operation)),
                 unwritten: None,
             };
-            return Ok(told(&GateState::Missing, Some(gate), asked).exit(INTERRUPTED));
+            let state = packet.judge(place.read()?.as_deref());
+            return Ok(told(&state, Some(gate), asked).exit(INTERRUPTED));
         }
     };
     let (operation, id) = (Some(&asking.operation), &closed.question.id);
     let asked = Asked { operation, question: Some(id), hint: None, unwritten: None };
-    let written = write(&session, &args.file, gate, &closed);
+    let written = write(&session, args, &packet, gate, &closed);
     let Some(Written { record, stands }) = written.map_err(|refusal| kept(refusal, id, &asking.operation))?
     else {
-        return Ok(told(&GateState::Missing, Some(gate), asked));
+        return Ok(told(&packet.judge(place.read()?.as_deref()), Some(gate), asked));
     };
     let state = packet.judge(stands.as_deref());
     let unwritten = stands.is_some_and(|stands| stands != record).then_some(id);
@@ -109,15 +108,25 @@ struct Written {
     stands: Option<Vec<u8>>,
 }
 
-/// Writes the record of the answer, if there is one, where nothing stands.
-fn write(session: &Session, file: &Path, gate: &Gate, closed: &Closed) -> Result<Option<Written>, Refusal> {
+/// Writes the record of the answer, if there is one, where nothing stands, or what is to be replaced.
+fn write(
+    session: &Session,
+    args: &AskArgs,
+    packet: &Packet,
+    gate: &Gate,
+    closed: &Closed,
+) -> Result<Option<Written>, Refusal> {
     let (Some(answer), QuestionState::Answered { at, by, .. }) = (&closed.answer, &closed.question.state)
     else {
         return Ok(None);
     };
     // Looked up again: the project may have changed while the human thought.
-    let place = locate(&session.project, file, gate)?;
+    let place = locate(&session.project, &args.file, gate)?;
     let record = answer_record(gate, answer, *at, by)?;
+    if args.replace && matches!(packet.judge(place.read()?.as_deref()), GateState::Invalid(_)) {
+        let aside = place.move_aside()?;
+        talk(&format!("moved the old record to {}", aside.display()));
+    }
     if place.read()?.is_none() {
         // A run knows the file by it. First this, then the file: a crash in between leaves a gate that can be opened.
         let kept = session.wait(keep_answer(session.store(), gate, &record, &closed.question.id))?;
