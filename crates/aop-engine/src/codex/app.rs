@@ -41,7 +41,7 @@ pub(super) enum Start {
     /// It has said hello.
     Runs(Box<App>),
     /// Its process came to an end that says nothing about the program: it was killed, or its time was up.
-    Died(Left),
+    Died(Box<Left>),
 }
 
 /// What is left of a server.
@@ -119,7 +119,7 @@ impl App {
         if exited && has_words && !left.process.timed_out {
             return Err(no_server(SILENT, &noise, &left));
         }
-        Ok(Start::Died(left))
+        Ok(Start::Died(Box::new(left)))
     }
 
     /// More was said before hello than any server says.

@@ -65,7 +65,7 @@ pub(super) async fn run(
     .await?;
     let mut app = match started {
         Start::Runs(app) => *app,
-        Start::Died(left) => return Ok(failed(left, known, &opening, asked)),
+        Start::Died(left) => return Ok(failed(*left, known, &opening, asked)),
     };
     if let Some(first) = first {
         first.done();

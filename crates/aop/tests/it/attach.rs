@@ -12,8 +12,13 @@ use std::sync::Arc;
 
 const SESSION: &str = "01234567-89ab-4cde-8f01-23456789abcd";
 
-/// What a stand-in does: it notes where it is, with which arguments and variables, and what `aop` says to it.
-const NOTES: &str = "pwd > \"$HOME/cwd\"; printf '%s\\n' \"$@\" > \"$HOME/args\"; env -0 > \"$HOME/env\"
+/// How the interface of Codex is opened: nothing of it stays, and nothing of the environment is written down.
+const CODEX: &str = "resume -c features.shell_snapshot=false --no-daemon";
+
+/// What a stand-in does, unless it is asked for its version: it notes where it is, with which arguments and variables, and
+/// what `aop` says to it.
+const NOTES: &str = "[ \"$1\" = --version ] && exec echo codex-cli 0.166.0
+pwd > \"$HOME/cwd\"; printf '%s\\n' \"$@\" > \"$HOME/args\"; env -0 > \"$HOME/env\"
 aop answer --feature-id shop --question-id \"$(cat \"$HOME/question\")\" --answer yes > \"$HOME/answer\"";
 
 /// A project whose planner has a session with this engine, in a folder whose name a shell would take apart.
@@ -58,7 +63,7 @@ fn noted(project: &Project) -> (String, String, BTreeMap<String, String>, Value)
 async fn an_attached_interface_finds_its_conversation_and_acts_as_the_agent() {
     for (engine, program, args, home) in [
         ("claude-code", "claude", "--resume", None),
-        ("codex", "codex", "resume", Some(("CODEX_HOME", ".aop/engines/codex"))),
+        ("codex", "codex", CODEX, Some(("CODEX_HOME", ".aop/engines/codex"))),
         ("gemini", "gemini", "--resume", Some(("GEMINI_CLI_HOME", ".aop/engines/gemini"))),
         ("iflow", "iflow", "--resume", None),
     ] {
@@ -77,7 +82,7 @@ async fn an_attached_interface_finds_its_conversation_and_acts_as_the_agent() {
         for (cwd, given, env, answer) in [exec, noted(&project)] {
             let folder = project.path("it's a folder").canonicalize().unwrap();
             assert_eq!(cwd.trim_end(), folder.to_str().unwrap());
-            assert_eq!(given, format!("{args}\n{SESSION}\n"));
+            assert_eq!(given, format!("{}\n{SESSION}\n", args.replace(' ', "\n")));
             let agent: Value = serde_json::from_str(&env["AOP_AGENT"]).unwrap();
             assert_eq!((&agent["feature_id"], &agent["role"]), (&json!("shop"), &json!("planner")));
             assert_eq!(env["AOP_PROJECT"], project.root().to_str().unwrap());
