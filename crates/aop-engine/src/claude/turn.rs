@@ -72,7 +72,7 @@ pub(super) async fn run(
             // Something of the user's own, a rule or a hook, has had the engine ask somebody else in place of our hook, and
             // nobody is there. The agent may have gone on without the answer, and has it told in words. (What was permitted
             // would only be asked for again.)
-            let is_lost = !attempt.has_asked(&turn) && turn.is_lost(reply);
+            let is_lost = turn.asked(&attempt).is_empty() && turn.is_lost(reply);
             let message = match &rest {
                 Some(rest) if !is_lost && (end.is_good() || (is_forgotten && turn.holds(reply))) => {
                     Some(rest.clone())
@@ -149,14 +149,6 @@ impl Attempt {
             _ => return None,
         };
         Some(self.has_finished)
-    }
-}
-
-impl Attempt {
-    /// Whether a question was recorded in it that waits.
-    fn has_asked(&self, turn: &Turn<'_>) -> bool {
-        let mut noted = Noted::all(&turn.request.run_dir).into_iter();
-        noted.any(|noted| !self.settled.contains(&noted.question_id))
     }
 }
 
@@ -297,22 +289,29 @@ impl Turn<'_> {
     }
 
     fn report(self, attempt: Attempt, end: &End) -> TurnReport {
+        let asked = self.asked(&attempt);
         let mut turn = attempt.reader.finish();
         end.explain(&mut turn);
-        let noted = Noted::all(&self.request.run_dir).into_iter().map(|noted| noted.question_id);
-        let mut asked: Vec<String> = noted.filter(|id| !attempt.settled.contains(id)).collect();
-        asked.dedup();
         let delivered = match &self.request.input {
             Input::Reply(reply) => self.holds(reply),
             Input::Message(_) | Input::Continue(_) => false,
         };
         let process = match end.cause {
-            // A process that went by itself after a question was put aside has not failed, whatever it says.
+            // A process that went by itself after a question was put aside has not failed, whatever it says; nor has one
+            // that would not go.
             Cause::Exited | Cause::Killed if !asked.is_empty() => aop_turn::Process::default(),
             _ => end.process(),
         };
         let transcript = self.request.run_dir.join("transcript.jsonl");
         TurnReport { turn, process, session: Some(self.session), asked, transcript, delivered }
+    }
+
+    /// The questions that were recorded and wait.
+    fn asked(&self, attempt: &Attempt) -> Vec<String> {
+        let noted = Noted::all(&self.request.run_dir).into_iter().map(|noted| noted.question_id);
+        let mut asked: Vec<String> = noted.filter(|id| !attempt.settled.contains(id)).collect();
+        asked.dedup();
+        asked
     }
 
     fn holds(&self, reply: &Reply) -> bool {

@@ -235,30 +235,18 @@ fn parent() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Door;
     use crate::pages::fixture::World;
     use aop_kernel::ids::FeatureId;
     use aop_kernel::role::{Caller, Role};
     use aop_kernel::tools::QuestionFilter;
     use aop_store::QuestionPage;
     use std::collections::HashSet;
-    use std::time::Duration;
     use tokio::sync::watch;
 
     /// A server for the builder of `shop`, as if it had just been started.
     fn server(world: &World) -> Handler {
-        let door = Door {
-            service: world.service.clone(),
-            caller: Caller { role: Role::Builder, feature: Some(FeatureId::parse("shop").unwrap()) },
-            files: None,
-            patience: Duration::ZERO,
-            elicits: false,
-            engine: None,
-            signs: None,
-            token: None,
-            warn: |_| (),
-        };
-        Handler::new(door, watch::channel(false).1)
+        let caller = Caller { role: Role::Builder, feature: Some(FeatureId::parse("shop").unwrap()) };
+        Handler::new(world.door(caller), watch::channel(false).1)
     }
 
     fn which() -> AskUser {

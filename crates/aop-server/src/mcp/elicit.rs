@@ -363,22 +363,11 @@ mod tests {
     use crate::Door;
     use crate::pages::fixture::World;
     use crate::tokens::{self, NewToken, TokenKind};
-    use std::time::Duration;
     use tokio::sync::watch;
 
     /// A server for the person whose token this is.
     fn server(world: &World, token: String) -> Handler {
-        let door = Door {
-            service: world.service.clone(),
-            caller: Caller::new(Role::Human),
-            files: None,
-            patience: Duration::ZERO,
-            elicits: true,
-            engine: None,
-            signs: None,
-            token: Some(token),
-            warn: |_| (),
-        };
+        let door = Door { elicits: true, token: Some(token), ..world.door(Caller::new(Role::Human)) };
         Handler::new(door, watch::channel(false).1)
     }
 

@@ -188,14 +188,15 @@ fn consequence(
     feature: Option<&Feature>,
 ) -> String {
     let id = &question.feature_id;
-    let then = question.resume_status.as_ref().filter(|_| feature.is_some_and(|feature| !feature.adhoc));
+    let feature = feature.filter(|feature| !feature.adhoc);
+    let then = question.resume_status.as_ref().filter(|_| feature.is_some());
     match step {
         Step::Withdraw => match then {
             Some(then) => format!(
                 "Nobody will answer it any more. {id} {}, and whoever asked is told that it got no answer.",
                 goes_on(then.as_str())
             ),
-            None if feature.is_some_and(|feature| !feature.adhoc) => {
+            None if feature.is_some() => {
                 format!("Nobody will answer it any more. {id} goes on as it does now.")
             }
             None => {

@@ -1,4 +1,5 @@
 //! Tests only: a project in memory, a visitor, and questions to show.
+use crate::Door;
 use crate::http::Shared;
 use aop_kernel::ids::OperationId;
 use aop_kernel::policy::{HumanInput, Rules};
@@ -10,6 +11,7 @@ use aop_kernel::{Refusal, lifecycle::Command};
 use aop_store::{ManualClock, MemoryStore, Service, Store, fresh_operation};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::watch;
 
 /// A project in memory.
@@ -28,6 +30,21 @@ impl World {
         let clock = Arc::new(ManualClock::at(Timestamp::from_millis(1_772_661_600_000)));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new(clock.clone()));
         World { service: Service::new(store, Arc::new(rules())), clock }
+    }
+
+    /// A door for a client that shows no forms and waits for nobody.
+    pub(crate) fn door(&self, caller: Caller) -> Door {
+        Door {
+            service: self.service.clone(),
+            caller,
+            files: None,
+            patience: Duration::ZERO,
+            elicits: false,
+            engine: None,
+            signs: None,
+            token: None,
+            warn: |_| (),
+        }
     }
 
     /// A server of it, whose own token is `token`; it stops when it is told so.

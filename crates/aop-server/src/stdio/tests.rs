@@ -1,7 +1,6 @@
 //! Conversations on standard input and output, with what no client should say.
 
 use super::serve;
-use crate::Door;
 use crate::pages::fixture::World;
 use aop_kernel::ids::{FeatureId, QuestionId};
 use aop_kernel::role::{Caller, Role};
@@ -9,20 +8,6 @@ use aop_kernel::tools::MAX_REQUEST_BYTES;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, duplex, split};
-
-fn door(world: &World) -> Door {
-    Door {
-        service: world.service.clone(),
-        caller: Caller::new(Role::Human),
-        files: None,
-        patience: Duration::ZERO,
-        elicits: false,
-        engine: None,
-        signs: None,
-        token: None,
-        warn: |_| (),
-    }
-}
 
 /// What a server says to these lines until their end.
 async fn said(lines: &[String]) -> Vec<Value> {
@@ -35,7 +20,7 @@ async fn said(lines: &[String]) -> Vec<Value> {
     }
     client.shutdown().await.unwrap();
     let (reader, writer) = split(stream);
-    serve(door(&world), reader, writer).await.unwrap();
+    serve(world.door(Caller::new(Role::Human)), reader, writer).await.unwrap();
     let mut out = String::new();
     client.read_to_string(&mut out).await.unwrap();
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -220,7 +205,7 @@ async fn a_client_that_reads_nothing_does_not_keep_its_server() {
         std::future::pending::<()>().await
     };
     tokio::select! {
-        ended = serve(door(&world), reader, writer) => ended.unwrap(),
+        ended = serve(world.door(Caller::new(Role::Human)), reader, writer) => ended.unwrap(),
         () = talking => {}
         () = tokio::time::sleep(Duration::from_secs(60)) => panic!("it waits for its client"),
     }
@@ -238,7 +223,7 @@ async fn a_secret_that_could_not_be_written_has_not_arrived() {
         let (mut client, reader) = duplex(1 << 20);
         let (writer, mut heard) = duplex(1 << 20);
         let role = Caller { role: Role::Builder, feature: Some(FeatureId::parse("shop").unwrap()) };
-        let serving = tokio::spawn(serve(Door { caller: role, ..door(&world) }, reader, writer));
+        let serving = tokio::spawn(serve(world.door(role), reader, writer));
         let say = async |client: &mut DuplexStream, line: &str| {
             client.write_all(format!("{line}\n").as_bytes()).await.unwrap();
         };

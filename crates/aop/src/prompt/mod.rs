@@ -193,12 +193,14 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
     let expected = asked.expected_answer.as_ref();
     let choices = expected.and_then(|expected| expected.choices.as_ref());
     let mut field = json!({"id": ONLY, "header": "Answer", "question": asked.prompt, "required": true});
+    let offered: Vec<String> = asked.offered().into_iter().map(|option| option.label).collect();
+    let options = |labels: &[String]| -> Value {
+        labels.iter().map(|label| json!({"label": label, "description": label})).collect()
+    };
     match (choices, expected.map(|expected| expected.kind)) {
         (Some(choices), Some(kind)) => {
-            let options: Vec<Value> =
-                choices.iter().map(|choice| json!({"label": choice, "description": choice})).collect();
             field["kind"] = json!(kind);
-            field["options"] = json!(options);
+            field["options"] = options(choices);
             let other = expected.and_then(|expected| expected.allow_other) == Some(true);
             field["allow_other"] = json!(other || asked.interaction.is_some());
             // A default in own words is none of the options; it stands above the prompt, as every default does.
@@ -208,17 +210,12 @@ fn as_spec(question: &Question) -> Result<QuestionSpec, Refusal> {
                 field["default"] = default.clone();
             }
         }
-        (_, Some(_)) => field["kind"] = json!("free_text"),
-        (_, None) => {
-            let options = asked.offered().into_iter();
-            let options: Vec<Value> =
-                options.map(|option| json!({"label": option.label, "description": option.label})).collect();
-            field["kind"] = json!(if options.is_empty() { "free_text" } else { "single_choice" });
-            if !options.is_empty() {
-                field["options"] = json!(options);
-                field["allow_other"] = json!(true);
-            }
+        (_, None) if !offered.is_empty() => {
+            field["kind"] = json!("single_choice");
+            field["options"] = options(&offered);
+            field["allow_other"] = json!(true);
         }
+        (_, _) => field["kind"] = json!("free_text"),
     }
     let build = |field: &Value| {
         QuestionSpec::from_json(&json!({"version": 1, "topic": "question", "questions": [field]}))
